@@ -1,0 +1,87 @@
+//! The command line: one file per command.
+//!
+//! The only room that touches files, clock, terminal and exit status. A command is an `Args`
+//! struct and a `run` that answers an [`Exit`] or the reason why the request was refused.
+
+mod files;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::Subcommand;
+
+use crate::input::InputError;
+
+/// Find the accelerator and the way to train on it that suit a language model best.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Exit status: 0 found or done, 1 infeasible or a check that failed, \
+                  2 bad input or request, 130 interrupted."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {}
+
+/// How a command ended, as its exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exit {
+    /// Found or done.
+    Done,
+    /// Infeasible, or a check that failed.
+    Negative,
+    /// Stopped by the user; what was done is saved.
+    Interrupted,
+}
+
+/// Why a request was refused.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    /// What the user wrote cannot be used.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// Options that contradict each other or lack another.
+    #[error("{0}")]
+    Options(String),
+    /// The answer cannot be written.
+    #[error("{place}: cannot be written: {reason}")]
+    Unwritable {
+        /// Where.
+        place: String,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// The reader of standard output went away: nobody is left to tell.
+    #[error("standard output was closed")]
+    NobodyReads,
+}
+
+impl From<io::Error> for Refusal {
+    /// Failures to print; files are written through [`files`], which names them.
+    fn from(reason: io::Error) -> Self {
+        if reason.kind() == io::ErrorKind::BrokenPipe {
+            return Self::NobodyReads;
+        }
+        Self::Unwritable { place: "standard output".into(), reason }
+    }
+}
+
+/// Runs the command of this process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let ended = match cli.command {};
+    match ended {
+        Ok(Exit::Done) | Err(Refusal::NobodyReads) => ExitCode::SUCCESS,
+        Ok(Exit::Negative) => ExitCode::from(1),
+        Ok(Exit::Interrupted) => ExitCode::from(130),
+        Err(refusal) => {
+            eprintln!("error: {refusal}");
+            ExitCode::from(2)
+        }
+    }
+}

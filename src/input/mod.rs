@@ -1,0 +1,9 @@
+//! Turns what users write into checked values; the only room that knows input formats.
+//!
+//! In: the text of a file and the name it goes by. Out: values of the rooms below, or an
+//! [`InputError`] that names the place. Not here: opening files (see `cli`).
+
+mod error;
+
+pub use error::InputError;
+pub use error::closest;

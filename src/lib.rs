@@ -1,0 +1,14 @@
+//! Which accelerator should we build, and how do we train on it?
+//!
+//! The rooms, from the ground up; each may use only those above it in this list
+//! (`tests/tidy.rs` enforces it). ARCHITECTURE.md draws the path of data between them.
+
+pub mod units;
+
+pub mod graph;
+
+pub mod model;
+
+pub mod input;
+
+pub mod cli;

@@ -1,0 +1,217 @@
+//! Operators by their loop shape: what a cost model needs to know, and nothing of what they mean.
+//!
+//! An [`Op`] is what is scheduled: fusion has already joined vector work to the matmul that feeds
+//! it. Costs match on the few shapes of [`Work`], never on names.
+
+use crate::units::Bytes;
+use crate::units::Flops;
+
+/// `out[b,m,n] += A[b,m,k] · B[b,k,n]`: a batch of matrix products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Matmul {
+    /// Independent products.
+    pub b: u64,
+    /// Rows of A and of the result.
+    pub m: u64,
+    /// Columns of A, rows of B: the reduced dimension.
+    pub k: u64,
+    /// Columns of B and of the result.
+    pub n: u64,
+}
+
+/// Where a tensor is between the operator that makes it and the one that reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Home {
+    /// In off-chip memory: it crosses HBM.
+    Hbm,
+    /// On the chip, tile by tile, made and used without crossing HBM (the scores of recomputed
+    /// attention).
+    Chip,
+}
+
+/// The homes of a matmul's two inputs and its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Homes {
+    /// Of the left operand A.
+    pub a: Home,
+    /// Of the right operand B.
+    pub b: Home,
+    /// Of the result.
+    pub out: Home,
+}
+
+/// Which way training passes through an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pass {
+    /// From input to loss.
+    Forward,
+    /// From loss to gradients.
+    Backward,
+}
+
+/// What a vector core does to each element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum VectorKind {
+    /// A sum of two activations: a residual forward, the gradients of a fork backward.
+    Add,
+    /// A bias added to each row; backward a sum over rows.
+    Bias,
+    /// A product with a constant.
+    Scale,
+    /// An attention mask applied.
+    Mask,
+    /// A product of two activations.
+    Multiply,
+    /// max(x, 0).
+    Relu,
+    /// GELU in its tanh form.
+    Gelu,
+    /// x · sigmoid(x).
+    Silu,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// Dropout with its mask.
+    Dropout,
+    /// Softmax over each row.
+    Softmax,
+    /// Layer norm over each row, with gain and bias.
+    LayerNorm,
+    /// Root-mean-square norm over each row, with gain.
+    RmsNorm,
+    /// Rotary position embedding.
+    Rotary,
+    /// Cross-entropy over each row of logits.
+    CrossEntropy,
+}
+
+/// A pass of a vector core over `rows` rows of `row` elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VectorWork {
+    /// What is done to each element.
+    pub kind: VectorKind,
+    /// The operator forward, or its gradient.
+    pub pass: Pass,
+    /// How many rows; reductions run along a row.
+    pub rows: u64,
+    /// Elements in a row.
+    pub row: u64,
+}
+
+/// How devices exchange a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CollectiveKind {
+    /// Everybody ends with the sum.
+    AllReduce,
+    /// Everybody ends with all parts.
+    AllGather,
+    /// Everybody ends with one part of the sum.
+    ReduceScatter,
+}
+
+/// An exchange among the devices that share a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Collective {
+    /// How it is exchanged.
+    pub kind: CollectiveKind,
+    /// The whole tensor: what each device holds before an all-reduce or reduce-scatter, and after
+    /// an all-gather.
+    pub size: Bytes,
+    /// How many devices take part.
+    pub group: u64,
+}
+
+/// The loop shape of an operator.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Work {
+    /// A matrix product, with the vector work that runs behind it on what it yields.
+    Matmul {
+        /// The loops.
+        matmul: Matmul,
+        /// Which operands cross HBM.
+        homes: Homes,
+        /// Vector work fused to it, in order; empty where nothing is.
+        fused: Vec<VectorWork>,
+    },
+    /// A chain of vector work on the same elements.
+    Vector(Vec<VectorWork>),
+    /// Bytes that move: an embedding gathered, a gradient scattered.
+    Move,
+    /// An exchange among devices.
+    Collective(Collective),
+}
+
+/// Bytes that vector work and moves carry through the memories.
+///
+/// A matmul's own three operands are not in it: how often those cross each memory is the mapping's
+/// choice. What fused work adds (a residual read, a mask or a kept intermediate written) is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Traffic {
+    /// Read from HBM.
+    pub hbm_read: Bytes,
+    /// Written to HBM.
+    pub hbm_written: Bytes,
+    /// Read from the global buffer.
+    pub glb_read: Bytes,
+    /// Written to the global buffer.
+    pub glb_written: Bytes,
+}
+
+/// Which cores an operator holds while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CoreKind {
+    /// A tensor core.
+    Tensor,
+    /// A vector core.
+    Vector,
+    /// One of each: fused work.
+    Both,
+    /// No core, but the device's network.
+    Network,
+    /// Nothing: it takes no time.
+    None,
+}
+
+/// An operator of a layer, as it is scheduled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// What a reader knows it by, unique in its layer and pass.
+    pub name: String,
+    /// Its loops.
+    pub work: Work,
+    /// Its bytes, beyond a matmul's operands.
+    pub traffic: Traffic,
+}
+
+impl Matmul {
+    /// Multiply-accumulates, each counted as two operations.
+    pub fn flops(self) -> Flops {
+        Flops(2 * u128::from(self.b) * u128::from(self.m) * u128::from(self.k) * u128::from(self.n))
+    }
+}
+
+impl VectorWork {
+    /// How many elements it passes over.
+    pub fn elements(self) -> u64 {
+        self.rows * self.row
+    }
+}
+
+impl Op {
+    /// Which cores it holds while it runs.
+    pub fn core(&self) -> CoreKind {
+        match &self.work {
+            Work::Matmul { fused, .. } if fused.is_empty() => CoreKind::Tensor,
+            Work::Matmul { .. } => CoreKind::Both,
+            Work::Vector(_) | Work::Move => CoreKind::Vector,
+            Work::Collective(_) => CoreKind::Network,
+        }
+    }
+
+    /// Floating-point operations as published accounts count them: those of matmuls.
+    pub fn flops(&self) -> Flops {
+        match &self.work {
+            Work::Matmul { matmul, .. } => matmul.flops(),
+            Work::Vector(_) | Work::Move | Work::Collective(_) => Flops::ZERO,
+        }
+    }
+}

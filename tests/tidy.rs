@@ -1,0 +1,94 @@
+//! The house rules that a machine can check.
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+/// The rooms of the house, from the ground up: each may use only itself and those before it.
+const ROOMS: [&str; 13] = [
+    "units",
+    "graph",
+    "model",
+    "hardware",
+    "parallel",
+    "estimate",
+    "plan",
+    "schedule",
+    "placement",
+    "search",
+    "report",
+    "input",
+    "cli",
+];
+
+#[test]
+fn rooms_use_only_the_rooms_below_them() {
+    for (room, name) in ROOMS.iter().enumerate() {
+        for file in rust_files_of(name) {
+            let text = fs::read_to_string(&file).unwrap();
+            for mention in text.split("crate::").skip(1) {
+                let used =
+                    mention.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+                let below = ROOMS[..=room].contains(&used);
+                assert!(below, "{}: `{name}` must not use `{used}`", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_module_of_the_library_is_a_room() {
+    let library = fs::read_to_string("src/lib.rs").unwrap();
+    for module in library.lines().filter_map(|line| line.strip_prefix("pub mod ")) {
+        assert!(ROOMS.contains(&module.trim_end_matches(';')), "{module} is not a room");
+    }
+}
+
+#[test]
+fn files_can_be_read_in_one_sitting() {
+    for file in all_rust_files() {
+        let n_lines = fs::read_to_string(&file).unwrap().lines().count();
+        assert!(n_lines <= 700, "{} has {n_lines} lines: look for the seam", file.display());
+    }
+}
+
+#[test]
+fn nothing_unwraps_outside_tests() {
+    for file in all_rust_files() {
+        let text = fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        assert!(!code.contains(".unwrap()"), "{}: say why with `expect`", file.display());
+    }
+}
+
+#[test]
+fn file_names_say_what_is_inside() {
+    for file in all_rust_files() {
+        let stem = file.file_stem().unwrap().to_str().unwrap();
+        let banned = ["utils", "helpers", "common", "misc", "manager", "data", "info"];
+        assert!(!banned.contains(&stem), "{}", file.display());
+    }
+}
+
+fn all_rust_files() -> Vec<PathBuf> {
+    rust_files(Path::new("src"))
+}
+
+fn rust_files_of(room: &str) -> Vec<PathBuf> {
+    let single = PathBuf::from(format!("src/{room}.rs"));
+    if single.exists() { vec![single] } else { rust_files(&Path::new("src").join(room)) }
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut found = Vec::new();
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            found.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
