@@ -9,6 +9,14 @@ pub mod graph;
 
 pub mod model;
 
+pub mod parallel;
+
 pub mod input;
 
+#[allow(
+    dead_code,
+    unreachable_code,
+    unused_variables,
+    reason = "until the first commands are listed, nothing uses what they share"
+)]
 pub mod cli;

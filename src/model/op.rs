@@ -52,7 +52,8 @@ pub enum Pass {
 /// What a vector core does to each element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VectorKind {
-    /// A sum of two activations: a residual forward, the gradients of a fork backward.
+    /// A sum of two activations: a residual forward, the gradients of a fork backward (a residual
+    /// passes its own gradient on and leaves no operator).
     Add,
     /// A bias added to each row; backward a sum over rows.
     Bias,
@@ -60,7 +61,7 @@ pub enum VectorKind {
     Scale,
     /// An attention mask applied.
     Mask,
-    /// A product of two activations.
+    /// A product of two activations; backward both gradient products in one pass.
     Multiply,
     /// max(x, 0).
     Relu,
@@ -82,6 +83,10 @@ pub enum VectorKind {
     Rotary,
     /// Cross-entropy over each row of logits.
     CrossEntropy,
+    /// One step of stochastic gradient descent, an element being a parameter.
+    Sgd,
+    /// One step of Adam, an element being a parameter.
+    Adam,
 }
 
 /// A pass of a vector core over `rows` rows of `row` elements.
@@ -143,7 +148,13 @@ pub enum Work {
 /// Bytes that vector work and moves carry through the memories.
 ///
 /// A matmul's own three operands are not in it: how often those cross each memory is the mapping's
-/// choice. What fused work adds (a residual read, a mask or a kept intermediate written) is.
+/// choice. What fused work adds (a residual read, a mask or a kept intermediate written) is. A fused
+/// matmul whose result crosses HBM writes its own `b·m·n` elements there through the mapping; these
+/// stand for as many bytes of what the group as a whole writes, and only the rest is counted here.
+///
+/// The figures of the global buffer are what the vector cores themselves read and write, fused work
+/// reading the matmul's result there. The fills and drains of HBM, which cross the buffer once more
+/// (`hbm_read` in, `hbm_written` out), are not in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Traffic {
     /// Read from HBM.

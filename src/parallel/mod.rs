@@ -1,0 +1,14 @@
+//! How work is divided: which widths are legal, what one device then holds and must exchange.
+//!
+//! In: a `Model` and a [`Setting`]. Out: one device's [`Share`], with the
+//! exchanges among devices as operators of its graphs.
+//!
+//! Not here: how long an exchange takes (see `hardware`), and how layers are cut into stages
+//! (see `placement`).
+
+mod share;
+
+pub use share::LayerShare;
+pub use share::Setting;
+pub use share::Share;
+pub use share::Tied;
