@@ -10,6 +10,7 @@ pub mod graph;
 pub mod model;
 
 pub mod parallel;
+pub mod plan;
 
 pub mod input;
 
