@@ -9,6 +9,8 @@ pub mod graph;
 
 pub mod model;
 
+pub mod hardware;
+
 pub mod parallel;
 pub mod plan;
 

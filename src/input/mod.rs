@@ -4,6 +4,8 @@
 //! [`InputError`] that names the place. Not here: opening files (see `cli`).
 
 mod error;
+pub mod hardware;
+mod numbers;
 
 pub use error::InputError;
 pub use error::closest;

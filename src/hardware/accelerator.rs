@@ -1,0 +1,381 @@
+//! One accelerator: the knobs that a designer turns, and what follows from them.
+
+use super::AreaBreakdown;
+use super::Physics;
+use super::Port;
+use super::sram::sram;
+use crate::units::Area;
+use crate::units::Bandwidth;
+use crate::units::Bytes;
+use crate::units::Frequency;
+
+/// The knobs of an accelerator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Design {
+    /// Systolic arrays.
+    pub tensor_cores: u64,
+    /// Vector units.
+    pub vector_cores: u64,
+    /// Multiply-accumulators along one side of an array.
+    pub width: u64,
+    /// Multiply-accumulators along the other side.
+    pub depth: u64,
+    /// Lanes of a vector unit.
+    pub vector_width: u64,
+    /// Local buffer of a tensor core.
+    pub local: Bytes,
+    /// Local buffer of a vector core.
+    pub vector_local: Bytes,
+    /// Global on-chip buffer.
+    pub glb: Bytes,
+    /// Off-chip memory.
+    pub hbm: Bytes,
+}
+
+impl Design {
+    /// The local buffer that the published space gives a tensor core.
+    pub fn published_local(width: u64, depth: u64) -> Bytes {
+        Bytes(width.saturating_mul(depth).saturating_mul(16).max(Bytes::KIB.0))
+    }
+
+    /// The local buffer that the published space gives a vector core.
+    pub fn published_vector_local(vector_width: u64) -> Bytes {
+        Bytes(vector_width.saturating_mul(16).max(Bytes::KIB.0))
+    }
+
+    /// Registers of all multiply-accumulators (32 bytes each) and vector lanes (12 bytes each).
+    pub fn registers(&self) -> Bytes {
+        Bytes(self.tensor_cores * self.width * self.depth * 32)
+            + Bytes(self.vector_cores * self.vector_width * 12)
+    }
+}
+
+/// Why a design cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unbuildable {
+    /// A knob outside its range.
+    #[error("`{knob} = {found}` is outside its range; allowed are {low} to {high}")]
+    Range {
+        /// Which knob.
+        knob: &'static str,
+        /// Its value.
+        found: u64,
+        /// The least allowed.
+        low: u64,
+        /// The most allowed.
+        high: u64,
+    },
+    /// A buffer is too small for any mapping.
+    #[error(
+        "{buffer} of {found} bytes cannot hold one tile of a {width}x{depth} array, \
+         double-buffered; it needs at least {needed} bytes"
+    )]
+    BufferTooSmall {
+        /// Which buffer.
+        buffer: &'static str,
+        /// Its size.
+        found: u64,
+        /// The array's width.
+        width: u64,
+        /// The array's depth.
+        depth: u64,
+        /// The least size that would do.
+        needed: u64,
+    },
+    /// More silicon than an [`Area`] can count.
+    #[error("the design is larger than 18 square metres")]
+    TooLarge,
+}
+
+/// How many cores of a kind an operator runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Use {
+    /// One core, with its even share of the global buffer.
+    Alone,
+    /// All cores, with the whole global buffer.
+    Spread,
+}
+
+/// An accelerator that can be built: its design, bandwidths, energies and area.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accelerator {
+    design: Design,
+    tensor: CoreSpec,
+    vector: VectorSpec,
+    area: AreaBreakdown,
+    static_uw_per_mm2: u64,
+    interpolated: bool,
+}
+
+/// All that decides how long a matmul takes: equal specs, equal estimates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CoreSpec {
+    /// Tensor cores that may be used.
+    pub count: u64,
+    /// Multiply-accumulators along one side of the array.
+    pub width: u64,
+    /// Multiply-accumulators along the other side.
+    pub depth: u64,
+    /// Local buffer of each core.
+    pub local: Bytes,
+    /// Bandwidth of each local buffer.
+    pub local_port: Port,
+    /// Global buffer that may be used.
+    pub glb: Bytes,
+    /// Bandwidth of the global buffer.
+    pub glb_port: Port,
+    /// Cores that one read of the global buffer serves at most; `u64::MAX` for any number.
+    pub multicast: u64,
+    /// Bandwidth of off-chip memory.
+    pub hbm: Bandwidth,
+    /// Clock of the cores.
+    pub clock: Frequency,
+    /// Bytes of an element.
+    pub element_bytes: u64,
+    /// Bytes of a partial sum outside the array.
+    pub partial_sum_bytes: u64,
+    /// Whether filling and draining the array takes time.
+    pub fill_and_drain: bool,
+    /// Femtojoules per 8 bytes: local buffer read and written, global buffer read and written,
+    /// off-chip memory.
+    pub energies: Energies,
+}
+
+/// Femtojoules per access of 8 bytes at each level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "the type says what each is")]
+pub struct Energies {
+    pub local_read: u64,
+    pub local_write: u64,
+    pub glb_read: u64,
+    pub glb_write: u64,
+    pub hbm: u64,
+}
+
+/// All that decides how long vector work takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VectorSpec {
+    /// Vector cores that may be used.
+    pub count: u64,
+    /// Lanes of each.
+    pub width: u64,
+    /// Bandwidth of each local buffer.
+    pub local_port: Port,
+    /// Bandwidth of the global buffer.
+    pub glb_port: Port,
+    /// Bandwidth of off-chip memory.
+    pub hbm: Bandwidth,
+    /// Clock of the cores.
+    pub clock: Frequency,
+    /// Bytes of an element.
+    pub element_bytes: u64,
+    /// Femtojoules per 8 bytes at each level.
+    pub energies: Energies,
+    /// Femtojoules per byte sent to another device.
+    pub network_fj_per_byte: u64,
+}
+
+/// The widest range of each knob: far beyond any chip, and small enough that nothing overflows.
+const RANGES: [(&str, u64, u64); 9] = [
+    ("tensor_cores", 1, 1 << 16),
+    ("vector_cores", 1, 1 << 16),
+    ("width", 1, 1 << 12),
+    ("depth", 1, 1 << 12),
+    ("vector_width", 1, 1 << 16),
+    ("local_bytes", 1, 1 << 40),
+    ("vector_local_bytes", 1, 1 << 40),
+    ("glb_bytes", 1, 1 << 40),
+    ("hbm_bytes", 1, 1 << 50),
+];
+
+impl Accelerator {
+    /// Builds a design, or says why it cannot be.
+    pub fn new(design: Design, physics: &Physics) -> Result<Self, Unbuildable> {
+        let knobs = [
+            design.tensor_cores,
+            design.vector_cores,
+            design.width,
+            design.depth,
+            design.vector_width,
+            design.local.0,
+            design.vector_local.0,
+            design.glb.0,
+            design.hbm.0,
+        ];
+        for (found, (knob, low, high)) in knobs.into_iter().zip(RANGES) {
+            if !(low..=high).contains(&found) {
+                return Err(Unbuildable::Range { knob, found, low, high });
+            }
+        }
+        let area = AreaBreakdown::of(&design).ok_or(Unbuildable::TooLarge)?;
+        let tensor = tensor_spec(&design, physics);
+        tensor.can_hold_a_tile()?;
+        let one = CoreSpec { count: 1, glb: Bytes(design.glb.0 / design.tensor_cores), ..tensor };
+        one.can_hold_a_tile()?;
+        let buffers = [design.local, design.vector_local, design.glb];
+        Ok(Self {
+            design,
+            tensor,
+            vector: vector_spec(&design, physics),
+            area,
+            static_uw_per_mm2: physics.static_uw_per_mm2,
+            interpolated: buffers.iter().any(|&size| sram(size).interpolated),
+        })
+    }
+
+    /// The knobs.
+    pub fn design(&self) -> &Design {
+        &self.design
+    }
+
+    /// The tensor cores that an operator uses.
+    pub fn tensor(&self, cores: Use) -> CoreSpec {
+        match cores {
+            Use::Spread => self.tensor,
+            Use::Alone => CoreSpec {
+                count: 1,
+                glb: Bytes(self.design.glb.0 / self.design.tensor_cores),
+                ..self.tensor
+            },
+        }
+    }
+
+    /// The vector cores that an operator uses.
+    pub fn vector(&self, cores: Use) -> VectorSpec {
+        match cores {
+            Use::Spread => self.vector,
+            Use::Alone => VectorSpec { count: 1, ..self.vector },
+        }
+    }
+
+    /// Where the silicon goes.
+    pub fn area(&self) -> &AreaBreakdown {
+        &self.area
+    }
+
+    /// Of all cores.
+    pub fn clock(&self) -> Frequency {
+        self.tensor.clock
+    }
+
+    /// Off-chip memory: how much.
+    pub fn hbm(&self) -> Bytes {
+        self.design.hbm
+    }
+
+    /// Off-chip memory: how fast, reads and writes together.
+    pub fn hbm_bandwidth(&self) -> Bandwidth {
+        self.tensor.hbm
+    }
+
+    /// The global buffer's bandwidth in bytes per second: reads, then writes.
+    pub fn glb_bandwidth(&self) -> (Bandwidth, Bandwidth) {
+        let rate = |per_cycle: u64| {
+            Bandwidth::bytes_per_second(per_cycle.saturating_mul(self.clock().as_hertz()))
+                .expect("a port moves at least one byte per cycle")
+        };
+        (rate(self.tensor.glb_port.read), rate(self.tensor.glb_port.write))
+    }
+
+    /// Floating-point operations per second if no array ever waits.
+    pub fn peak_flops_per_second(&self) -> u128 {
+        let macs = u128::from(self.design.tensor_cores)
+            * u128::from(self.design.width)
+            * u128::from(self.design.depth);
+        2 * macs * u128::from(self.clock().as_hertz())
+    }
+
+    /// Power at rest, in microwatts: an assumption per area.
+    pub fn static_power_uw(&self) -> u128 {
+        // 10⁻⁶ µm² are 10⁻¹² mm².
+        u128::from(self.area.total().0) * u128::from(self.static_uw_per_mm2) / 1_000_000_000_000
+    }
+
+    /// Whether a buffer's area and energy were interpolated because its size is not tabled.
+    pub fn buffers_interpolated(&self) -> bool {
+        self.interpolated
+    }
+
+    /// The area of the whole chip.
+    pub fn total_area(&self) -> Area {
+        self.area.total()
+    }
+}
+
+impl CoreSpec {
+    /// The most bytes per second that all arrays could consume, as operations per second.
+    pub fn macs_per_cycle(&self) -> u64 {
+        self.count * self.width * self.depth
+    }
+
+    /// Whether both buffers hold one array tile with a stream of one step, for any matmul.
+    pub fn can_hold_a_tile(&self) -> Result<(), Unbuildable> {
+        let (w, d) = (self.width, self.depth);
+        let (e, p) = (self.element_bytes, self.partial_sum_bytes);
+        // The result stays in the array, or one of the inputs does.
+        let result = e * (w + d) + p * w * d;
+        let input = e * w * d + (e * w + p * d).min(p * w + e * d);
+        let needed = 2 * result.min(input);
+        for (buffer, size) in [("a local buffer", self.local), ("a core's global buffer", self.glb)]
+        {
+            if size.0 < needed {
+                return Err(Unbuildable::BufferTooSmall {
+                    buffer,
+                    found: size.0,
+                    width: w,
+                    depth: d,
+                    needed,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tensor_spec(design: &Design, physics: &Physics) -> CoreSpec {
+    let e = physics.element_bytes;
+    let feed = Port { read: e * (design.width + design.depth), write: e * design.width };
+    CoreSpec {
+        count: design.tensor_cores,
+        width: design.width,
+        depth: design.depth,
+        local: design.local,
+        local_port: physics.local.unwrap_or(feed),
+        glb: design.glb,
+        glb_port: physics.glb,
+        multicast: physics.multicast.unwrap_or(u64::MAX),
+        hbm: physics.hbm.of(design.hbm),
+        clock: physics.clock,
+        element_bytes: e,
+        partial_sum_bytes: physics.partial_sum_bytes,
+        fill_and_drain: physics.fill_and_drain,
+        energies: energies(design.local, design.glb, physics),
+    }
+}
+
+fn vector_spec(design: &Design, physics: &Physics) -> VectorSpec {
+    let e = physics.element_bytes;
+    let feed = Port { read: 2 * e * design.vector_width, write: e * design.vector_width };
+    VectorSpec {
+        count: design.vector_cores,
+        width: design.vector_width,
+        local_port: physics.vector_local.unwrap_or(feed),
+        glb_port: physics.glb,
+        hbm: physics.hbm.of(design.hbm),
+        clock: physics.clock,
+        element_bytes: e,
+        energies: energies(design.vector_local, design.glb, physics),
+        network_fj_per_byte: physics.network_fj_per_byte,
+    }
+}
+
+fn energies(local: Bytes, glb: Bytes, physics: &Physics) -> Energies {
+    let (local, glb) = (sram(local), sram(glb));
+    Energies {
+        local_read: local.read_fj,
+        local_write: local.write_fj,
+        glb_read: glb.read_fj,
+        glb_write: glb.write_fj,
+        hbm: physics.hbm_fj,
+    }
+}

@@ -1,0 +1,34 @@
+//! What it runs on: cores, accelerator, its area and energies, and the cluster that wires
+//! accelerators together.
+//!
+//! In: the knobs of a [`Design`] and the [`Physics`] it is built in. Out: an [`Accelerator`] whose
+//! bandwidths, energies and area are settled, a [`DesignSpace`] that lists many of them, and a
+//! [`Cluster`] that says how long devices take to talk.
+//!
+//! Not here: how long an operator takes (see `estimate`), and how hardware files are written (see
+//! `input`).
+
+mod accelerator;
+mod area;
+mod cluster;
+pub mod network;
+mod physics;
+mod space;
+pub mod sram;
+
+pub use accelerator::Accelerator;
+pub use accelerator::CoreSpec;
+pub use accelerator::Design;
+pub use accelerator::Energies;
+pub use accelerator::Unbuildable;
+pub use accelerator::Use;
+pub use accelerator::VectorSpec;
+pub use area::AreaBreakdown;
+pub use cluster::Cluster;
+pub use physics::HbmBandwidth;
+pub use physics::Physics;
+pub use physics::Port;
+pub use space::Candidate;
+pub use space::DesignSpace;
+pub use space::Rejections;
+pub use space::VectorWidths;

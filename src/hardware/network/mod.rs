@@ -1,0 +1,95 @@
+//! How long accelerators take to talk to each other.
+//!
+//! A topology answers one question, [`Topology::time`]. To add one, write a file in this folder
+//! and list it in [`Network`]; no other room changes, because all communication time is asked
+//! here.
+
+mod flat;
+mod nodes;
+
+pub use flat::Flat;
+pub use nodes::Nodes;
+
+use crate::model::op::CollectiveKind;
+use crate::units::Bandwidth;
+use crate::units::Bytes;
+use crate::units::Time;
+
+/// How a tensor is exchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Exchange {
+    /// Among all of a group.
+    Collective(CollectiveKind),
+    /// From each member of a group to the next.
+    Send,
+}
+
+/// The devices that take part: `size` of them, `stride` apart in device numbers.
+///
+/// Devices are numbered tensor-parallel first, then data, then pipeline. The groups of one kind
+/// tile the devices in blocks of `size · stride`; the time asked for is that of the slowest of
+/// them. The stages of a pipeline are a group too: its sends go from one to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Group {
+    /// How many devices.
+    pub size: u64,
+    /// From one to the next, in device numbers.
+    pub stride: u64,
+}
+
+/// A way to wire accelerators together.
+pub trait Topology {
+    /// The time until the last of a group has finished `exchange` on `size` bytes, where
+    /// `devices` are in use in all.
+    ///
+    /// The size is that of the whole tensor: what each device holds before an all-reduce or a
+    /// reduce-scatter, after an all-gather, or sends.
+    fn time(&self, exchange: Exchange, size: Bytes, group: Group, devices: u64) -> Time;
+}
+
+/// The topologies that a hardware file can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Network {
+    /// Every pair alike.
+    Flat(Flat),
+    /// Nodes of a few devices, fast inside, slower between.
+    Nodes(Nodes),
+}
+
+impl Network {
+    /// The topology that answers.
+    pub fn topology(&self) -> &dyn Topology {
+        match self {
+            Self::Flat(flat) => flat,
+            Self::Nodes(nodes) => nodes,
+        }
+    }
+}
+
+/// A link: how fast, and how long until the first byte arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Link {
+    /// Per device and direction.
+    pub bandwidth: Bandwidth,
+    /// Of each message.
+    pub latency: Time,
+}
+
+impl Link {
+    /// The time of an exchange on a ring of `group` devices joined by such links.
+    ///
+    /// A reduce-scatter and an all-gather take `group − 1` steps, each of which moves one
+    /// `group`-th of the tensor over every link; an all-reduce is one after the other.
+    pub fn ring(self, exchange: Exchange, size: Bytes, group: u64) -> Time {
+        let steps = match exchange {
+            Exchange::Send => return self.bandwidth.transfer(size) + self.latency,
+            Exchange::Collective(CollectiveKind::AllReduce) => 2 * (group - 1),
+            Exchange::Collective(CollectiveKind::AllGather | CollectiveKind::ReduceScatter) => {
+                group - 1
+            }
+        };
+        let moved = (u128::from(size.0) * u128::from(steps)).div_ceil(u128::from(group.max(1)));
+        let moved = u64::try_from(moved).expect("a tensor moved twice stays within 64 bits");
+        self.bandwidth.transfer(Bytes(moved)) + self.latency * steps
+    }
+}

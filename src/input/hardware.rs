@@ -1,0 +1,376 @@
+//! Hardware files: a design and the physics it is built in, built-in or a user's own.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::InputError;
+use super::numbers::Field;
+use super::numbers::syntax;
+use crate::hardware::Design;
+use crate::hardware::HbmBandwidth;
+use crate::hardware::Physics;
+use crate::hardware::Port;
+use crate::hardware::network::Flat;
+use crate::hardware::network::Link;
+use crate::hardware::network::Network;
+use crate::hardware::network::Nodes;
+use crate::units::Bandwidth;
+use crate::units::Bytes;
+use crate::units::Frequency;
+use crate::units::Time;
+
+/// A design together with the physics it is built in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hardware {
+    /// What the user calls it: a preset's name or a file's.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub summary: String,
+    /// Its knobs.
+    pub design: Design,
+    /// Its constants.
+    pub physics: Physics,
+}
+
+/// The built-in hardware files, by name.
+const PRESETS: [(&str, &str); 5] = [
+    ("icml24", include_str!("../../inputs/hardware/icml24.toml")),
+    ("tpuv4-like", BASE),
+    ("tpuv4", include_str!("../../inputs/hardware/tpuv4.toml")),
+    ("a100-80g", include_str!("../../inputs/hardware/a100-80g.toml")),
+    ("h100-sxm", include_str!("../../inputs/hardware/h100-sxm.toml")),
+];
+
+/// The file whose physics and network stand in for what another leaves out.
+const BASE: &str = include_str!("../../inputs/hardware/tpuv4-like.toml");
+
+/// The names of the built-in hardware.
+pub fn preset_names() -> Vec<String> {
+    PRESETS.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// The text of a built-in hardware file.
+pub fn preset_text(name: &str) -> Option<&'static str> {
+    PRESETS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// Built-in hardware; an unknown name is answered with the known ones. `place` is what held the
+/// name, such as an option.
+pub fn preset(name: &str, place: &str) -> Result<Hardware, InputError> {
+    let text = preset_text(name).ok_or_else(|| InputError::Unknown {
+        file: place.to_owned(),
+        what: "hardware".into(),
+        found: name.to_owned(),
+        known: preset_names(),
+    })?;
+    hardware(text, name)
+}
+
+/// Reads the text of a hardware file that goes by the name `file`.
+pub fn hardware(text: &str, file: &str) -> Result<Hardware, InputError> {
+    let base = raw(BASE, "tpuv4-like")?;
+    let mut found = raw(text, file)?;
+    found.physics.fill_in(base.physics);
+    if found.network.gb_per_s.is_none() {
+        found.network = base.network;
+    }
+    let physics = physics(&found, file)?;
+    Ok(Hardware {
+        name: file.to_owned(),
+        summary: found.summary.clone(),
+        design: design(&found, file)?,
+        physics,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    #[serde(default)]
+    summary: String,
+    cores: RawCores,
+    memory: RawMemory,
+    #[serde(default)]
+    physics: RawPhysics,
+    #[serde(default)]
+    network: RawNetwork,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCores {
+    tensor_cores: u64,
+    width: u64,
+    depth: u64,
+    vector_cores: u64,
+    vector_width: Option<u64>,
+    local_kib: Option<u64>,
+    vector_local_kib: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMemory {
+    glb_mib: u64,
+    hbm_gib: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Multicast {
+    Cores(u64),
+    Named(String),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum HbmRate {
+    Fixed(f64),
+    BySize(BTreeMap<String, f64>),
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPhysics {
+    clock_ghz: Option<f64>,
+    element_bytes: Option<u64>,
+    partial_sum_bytes: Option<u64>,
+    fill_and_drain: Option<bool>,
+    local_read_bytes_per_cycle: Option<u64>,
+    local_write_bytes_per_cycle: Option<u64>,
+    vector_local_read_bytes_per_cycle: Option<u64>,
+    vector_local_write_bytes_per_cycle: Option<u64>,
+    glb_read_bytes_per_cycle: Option<u64>,
+    glb_write_bytes_per_cycle: Option<u64>,
+    glb_multicast: Option<Multicast>,
+    hbm_gb_per_s: Option<HbmRate>,
+    hbm_pj_per_8_bytes: Option<f64>,
+    network_pj_per_bit: Option<f64>,
+    static_w_per_mm2: Option<f64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawNetwork {
+    gb_per_s: Option<f64>,
+    latency_us: Option<f64>,
+    devices_per_node: Option<u64>,
+    between_gb_per_s: Option<f64>,
+}
+
+impl RawPhysics {
+    /// Takes from `base` what is missing; a local bandwidth that is missing follows from the
+    /// array and is not taken.
+    fn fill_in(&mut self, base: Self) {
+        self.clock_ghz = self.clock_ghz.or(base.clock_ghz);
+        self.element_bytes = self.element_bytes.or(base.element_bytes);
+        self.partial_sum_bytes = self.partial_sum_bytes.or(base.partial_sum_bytes);
+        self.fill_and_drain = self.fill_and_drain.or(base.fill_and_drain);
+        self.glb_read_bytes_per_cycle =
+            self.glb_read_bytes_per_cycle.or(base.glb_read_bytes_per_cycle);
+        self.glb_write_bytes_per_cycle =
+            self.glb_write_bytes_per_cycle.or(base.glb_write_bytes_per_cycle);
+        self.glb_multicast = self.glb_multicast.take().or(base.glb_multicast);
+        self.hbm_gb_per_s = self.hbm_gb_per_s.take().or(base.hbm_gb_per_s);
+        self.hbm_pj_per_8_bytes = self.hbm_pj_per_8_bytes.or(base.hbm_pj_per_8_bytes);
+        self.network_pj_per_bit = self.network_pj_per_bit.or(base.network_pj_per_bit);
+        self.static_w_per_mm2 = self.static_w_per_mm2.or(base.static_w_per_mm2);
+    }
+}
+
+fn raw(text: &str, file: &str) -> Result<RawFile, InputError> {
+    toml::from_str(text).map_err(|error| syntax(&error, text, file))
+}
+
+fn design(found: &RawFile, file: &str) -> Result<Design, InputError> {
+    let cores = &found.cores;
+    let bytes = |name: &str, count: u64, unit: Bytes| {
+        Field::new(file, name).whole(count, 1, (1 << 50) / unit.0).map(|count| unit * count)
+    };
+    let vector_width = cores.vector_width.unwrap_or(cores.width);
+    let local = match cores.local_kib {
+        Some(kib) => bytes("cores.local_kib", kib, Bytes::KIB)?,
+        None => Design::published_local(cores.width, cores.depth),
+    };
+    let vector_local = match cores.vector_local_kib {
+        Some(kib) => bytes("cores.vector_local_kib", kib, Bytes::KIB)?,
+        None => Design::published_vector_local(vector_width),
+    };
+    Ok(Design {
+        tensor_cores: cores.tensor_cores,
+        vector_cores: cores.vector_cores,
+        width: cores.width,
+        depth: cores.depth,
+        vector_width,
+        local,
+        vector_local,
+        glb: bytes("memory.glb_mib", found.memory.glb_mib, Bytes::MIB)?,
+        hbm: bytes("memory.hbm_gib", found.memory.hbm_gib, Bytes::GIB)?,
+    })
+}
+
+fn physics(found: &RawFile, file: &str) -> Result<Physics, InputError> {
+    let raw = &found.physics;
+    let field = |name: &str| Field::new(file, &format!("physics.{name}"));
+    let whole = |name: &str, value: Option<u64>, high: u64| {
+        let value = value.ok_or_else(|| field(name).missing("give a whole number"))?;
+        field(name).whole(value, 1, high)
+    };
+    let scaled = |name: &str, value: Option<f64>, factor: f64, low: f64, high: f64| {
+        let value = value.ok_or_else(|| field(name).missing("give a number"))?;
+        field(name).scaled(value, factor, low, high)
+    };
+    // Ports move at most a mebibyte per cycle: beyond any chip, and nothing overflows.
+    let port = |read: (&str, Option<u64>), write: (&str, Option<u64>)| {
+        let (read, write) = match (read.1, write.1) {
+            (None, None) => return Ok(None),
+            _ => (whole(read.0, read.1, 1 << 20)?, whole(write.0, write.1, 1 << 20)?),
+        };
+        Ok(Some(Port { read, write }))
+    };
+    let clock = scaled("clock_ghz", raw.clock_ghz, 1e9, 1e-3, 100.0)?;
+    let multicast = match &raw.glb_multicast {
+        None => return Err(field("glb_multicast").missing("give a number or \"unlimited\"")),
+        Some(Multicast::Cores(cores)) => Some(field("glb_multicast").whole(*cores, 1, 1 << 32)?),
+        Some(Multicast::Named(name)) if name == "unlimited" => None,
+        Some(Multicast::Named(name)) => {
+            return Err(field("glb_multicast").value(
+                &format!("\"{name}\""),
+                "is no number of cores",
+                "allowed are whole numbers and \"unlimited\"",
+            ));
+        }
+    };
+    let glb = port(
+        ("glb_read_bytes_per_cycle", raw.glb_read_bytes_per_cycle),
+        ("glb_write_bytes_per_cycle", raw.glb_write_bytes_per_cycle),
+    )?;
+    Ok(Physics {
+        clock: Frequency::hertz(clock).expect("a clock in range is not zero"),
+        element_bytes: whole("element_bytes", raw.element_bytes, 16)?,
+        partial_sum_bytes: whole("partial_sum_bytes", raw.partial_sum_bytes, 16)?,
+        fill_and_drain: raw
+            .fill_and_drain
+            .ok_or_else(|| field("fill_and_drain").missing("give true or false"))?,
+        local: port(
+            ("local_read_bytes_per_cycle", raw.local_read_bytes_per_cycle),
+            ("local_write_bytes_per_cycle", raw.local_write_bytes_per_cycle),
+        )?,
+        vector_local: port(
+            ("vector_local_read_bytes_per_cycle", raw.vector_local_read_bytes_per_cycle),
+            ("vector_local_write_bytes_per_cycle", raw.vector_local_write_bytes_per_cycle),
+        )?,
+        glb: glb.ok_or_else(|| field("glb_read_bytes_per_cycle").missing("give a number"))?,
+        multicast,
+        hbm: hbm_bandwidth(raw, file)?,
+        hbm_fj: scaled("hbm_pj_per_8_bytes", raw.hbm_pj_per_8_bytes, 1e3, 0.0, 1e6)?,
+        network_fj_per_byte: scaled("network_pj_per_bit", raw.network_pj_per_bit, 8e3, 0.0, 1e6)?,
+        static_uw_per_mm2: scaled("static_w_per_mm2", raw.static_w_per_mm2, 1e6, 0.0, 1e3)?,
+        network: network(&found.network, file)?,
+    })
+}
+
+/// A rate in bytes per second from GB/s.
+fn rate(field: &Field, gb_per_s: f64) -> Result<Bandwidth, InputError> {
+    let rate = field.scaled(gb_per_s, 1e9, 1e-3, 1e6)?;
+    Ok(Bandwidth::bytes_per_second(rate).expect("a rate in range is not zero"))
+}
+
+fn hbm_bandwidth(raw: &RawPhysics, file: &str) -> Result<HbmBandwidth, InputError> {
+    let field = Field::new(file, "physics.hbm_gb_per_s");
+    match &raw.hbm_gb_per_s {
+        None => Err(field.missing("give a rate, or one for each size in GiB")),
+        Some(HbmRate::Fixed(gb_per_s)) => Ok(HbmBandwidth::Fixed(rate(&field, *gb_per_s)?)),
+        Some(HbmRate::BySize(parts)) if parts.is_empty() => {
+            Err(field.missing("give a rate for at least one size in GiB"))
+        }
+        Some(HbmRate::BySize(parts)) => {
+            let mut rates = Vec::new();
+            for (size, &gb_per_s) in parts {
+                let gib = size.parse::<u64>().ok().filter(|gib| (1..=1 << 20).contains(gib));
+                let gib = gib.ok_or_else(|| {
+                    field.value(size, "is no size in GiB", "allowed are whole numbers of GiB")
+                })?;
+                rates.push((Bytes::GIB * gib, rate(&field, gb_per_s)?));
+            }
+            rates.sort_unstable();
+            Ok(HbmBandwidth::BySize(rates))
+        }
+    }
+}
+
+fn network(raw: &RawNetwork, file: &str) -> Result<Network, InputError> {
+    let field = |name: &str| Field::new(file, &format!("network.{name}"));
+    let gb_per_s =
+        raw.gb_per_s.ok_or_else(|| field("gb_per_s").missing("give a rate per device"))?;
+    let latency = field("latency_us").scaled(raw.latency_us.unwrap_or(0.0), 1e6, 0.0, 1e6)?;
+    let link = |bandwidth| Link { bandwidth, latency: Time(latency) };
+    let inside = link(rate(&field("gb_per_s"), gb_per_s)?);
+    match (raw.devices_per_node, raw.between_gb_per_s) {
+        (None, None) => Ok(Network::Flat(Flat { link: inside })),
+        (Some(per_node), Some(between)) => Ok(Network::Nodes(Nodes {
+            per_node: field("devices_per_node").whole(per_node, 1, 1 << 20)?,
+            inside,
+            between: link(rate(&field("between_gb_per_s"), between)?),
+        })),
+        (Some(_), None) => {
+            Err(field("between_gb_per_s").missing("a network of nodes needs its rate between them"))
+        }
+        (None, Some(_)) => {
+            Err(field("devices_per_node").missing("a rate between nodes needs their size"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::Accelerator;
+
+    #[test]
+    fn every_preset_can_be_built() {
+        for name in preset_names() {
+            let found = preset(&name, "--design").unwrap();
+            Accelerator::new(found.design, &found.physics).unwrap();
+        }
+    }
+
+    #[test]
+    fn presets_reach_the_public_peak() {
+        for (name, teraflops) in [("tpuv4", 275.0), ("a100-80g", 312.0), ("h100-sxm", 989.4)] {
+            let found = preset(name, "--design").unwrap();
+            let chip = Accelerator::new(found.design, &found.physics).unwrap();
+            let peak = chip.peak_flops_per_second() as f64 / 1e12;
+            assert!((peak / teraflops - 1.0).abs() < 2e-3, "{name}: {peak}");
+        }
+    }
+
+    #[test]
+    fn what_a_file_leaves_out_is_as_in_the_baseline() {
+        let text = "[cores]\ntensor_cores = 2\nwidth = 8\ndepth = 4\nvector_cores = 1\n\
+                    [memory]\nglb_mib = 2\nhbm_gib = 64\n";
+        let (own, base) = (hardware(text, "own.toml").unwrap(), preset("tpuv4-like", "").unwrap());
+        assert_eq!(own.physics, base.physics);
+        assert_eq!(own.design.vector_width, 8);
+        assert_eq!(own.design.local, Bytes(1024));
+    }
+
+    #[test]
+    fn errors_name_the_file_and_the_field() {
+        let good = preset_text("tpuv4-like").unwrap();
+        let cases = [
+            ("clock_ghz = 1.05", "clock_ghz = -1", "`physics.clock_ghz = -1`"),
+            ("\nwidth = 128 ", "\nwdith = 128 ", "unknown field `wdith`"),
+            ("glb_multicast = 16", "glb_multicast = \"all\"", "`physics.glb_multicast = \"all\"`"),
+            ("{ 32 = 1200", "{ x = 1200", "`physics.hbm_gb_per_s = x`"),
+            ("glb_mib = 128", "glb_mib = 0", "`memory.glb_mib = 0`"),
+            ("latency_us = 1.0", "devices_per_node = 8", "`network.between_gb_per_s`"),
+        ];
+        for (from, to, expected) in cases {
+            assert!(good.contains(from), "{from}");
+            let error = hardware(&good.replace(from, to), "mine.toml").unwrap_err().to_string();
+            assert!(error.starts_with("mine.toml: ") && error.contains(expected), "{error}");
+        }
+    }
+}
