@@ -14,6 +14,8 @@ pub mod hardware;
 pub mod parallel;
 pub mod plan;
 
+pub mod report;
+
 pub mod input;
 
 #[allow(

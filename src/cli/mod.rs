@@ -3,6 +3,8 @@
 //! The only room that touches files, clock, terminal and exit status. A command is an `Args`
 //! struct and a `run` that answers an [`Exit`] or the reason why the request was refused.
 
+mod design_args;
+mod designs;
 mod files;
 
 use std::io;
@@ -11,6 +13,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::Subcommand;
 
+use self::design_args::DesignArgs;
 use crate::input::InputError;
 
 /// Find the accelerator and the way to train on it that suit a language model best.
@@ -26,7 +29,9 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Designs(designs::Args),
+}
 
 /// How a command ended, as its exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +79,9 @@ impl From<io::Error> for Refusal {
 /// Runs the command of this process.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let ended = match cli.command {};
+    let ended = match cli.command {
+        Command::Designs(args) => args.run(),
+    };
     match ended {
         Ok(Exit::Done) | Err(Refusal::NobodyReads) => ExitCode::SUCCESS,
         Ok(Exit::Negative) => ExitCode::from(1),

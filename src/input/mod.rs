@@ -6,6 +6,7 @@
 mod error;
 pub mod hardware;
 mod numbers;
+pub mod space;
 
 pub use error::InputError;
 pub use error::closest;

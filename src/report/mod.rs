@@ -1,0 +1,6 @@
+//! Turns answers into text, JSON or CSV, given a writer.
+//!
+//! Not here: where the text goes (see `cli`), and any decision about it.
+
+pub mod design;
+pub mod quantity;

@@ -1,0 +1,91 @@
+//! Numbers as people read them.
+
+use crate::units::Bytes;
+use crate::units::Time;
+
+/// A whole number with a comma between thousands.
+pub fn grouped(number: impl Into<u128>) -> String {
+    let digits = number.into().to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A size in the largest binary unit that leaves at least one whole.
+pub fn bytes(size: Bytes) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut unit = 0;
+    let mut value = size.0 as f64;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{} {}", three_digits(value), units[unit])
+}
+
+/// A value with its unit and the decimal prefix that leaves one to three digits before the point.
+pub fn si(value: f64, unit: &str) -> String {
+    let prefixes = [
+        (1e18, "E"),
+        (1e15, "P"),
+        (1e12, "T"),
+        (1e9, "G"),
+        (1e6, "M"),
+        (1e3, "k"),
+        (1.0, ""),
+        (1e-3, "m"),
+        (1e-6, "µ"),
+        (1e-9, "n"),
+        (1e-12, "p"),
+        (1e-15, "f"),
+    ];
+    let found = prefixes.iter().find(|(scale, _)| value.abs() >= *scale * 0.9995);
+    let (scale, prefix) = found.copied().unwrap_or((1.0, ""));
+    format!("{} {prefix}{unit}", three_digits(value / scale))
+}
+
+/// A span of time.
+pub fn time(span: Time) -> String {
+    si(span.seconds(), "s")
+}
+
+/// A share of one as a percentage.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') {
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_as_people_write_them() {
+        assert_eq!(grouped(0_u64), "0");
+        assert_eq!(grouped(29_360_u64), "29,360");
+        assert_eq!(grouped(1_234_567_u64), "1,234,567");
+        assert_eq!(bytes(Bytes(128 << 20)), "128 MiB");
+        assert_eq!(bytes(Bytes(1000)), "1000 B");
+        assert_eq!(si(2.753e14, "FLOP/s"), "275 TFLOP/s");
+        assert_eq!(si(0.0, "s"), "0 s");
+        assert_eq!(time(Time(1_234_567)), "1.23 µs");
+        assert_eq!(percent(0.98765), "98.8 %");
+    }
+}
