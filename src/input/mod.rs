@@ -3,10 +3,15 @@
 //! In: the text of a file and the name it goes by. Out: values of the rooms below, or an
 //! [`InputError`] that names the place. Not here: opening files (see `cli`).
 
+mod builtin;
 mod error;
+mod fields;
 pub mod hardware;
+pub mod hf_config;
 mod numbers;
 pub mod space;
 
+pub use builtin::model;
+pub use builtin::model_names;
 pub use error::InputError;
 pub use error::closest;

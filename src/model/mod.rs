@@ -1,13 +1,28 @@
 //! What is trained: layers and their operators, forward and backward.
 //!
-//! Not here: how long an operator takes (see `estimate`) and how it is divided among devices
-//! (see `parallel`).
+//! In: the numbers of a model ([`Spec`](spec::Spec)). Out: a [`Model`], a chain of few kinds of
+//! layers in named dimensions, and the rules that turn a layer into operators: [`backward`]
+//! derives the gradient steps, [`fusion`] says what runs together.
+//!
+//! Not here: how long an operator takes (see `estimate`), how it is divided among devices
+//! (see `parallel`) and how models are read from files (see `input`).
 
+mod builder;
 mod optimizer;
 
+pub mod backward;
+pub mod dim;
+pub mod families;
+pub mod fusion;
+pub mod layer;
 pub mod op;
+pub mod spec;
 
+pub use layer::Layer;
 pub use optimizer::Optimizer;
+
+use layer::Form;
+use spec::Spec;
 
 /// What attention leaves behind for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,4 +31,52 @@ pub enum Attention {
     Stored,
     /// Only its inputs: the scores are computed once more, and never leave the chip.
     Recomputed,
+}
+
+/// A model: few kinds of layers, and the order in which they stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Its numbers.
+    pub spec: Spec,
+    /// The distinct layers, in the order in which they first occur.
+    pub kinds: Vec<Layer>,
+    /// The layers from input to loss, each an index into `kinds`.
+    pub sequence: Vec<usize>,
+}
+
+impl Model {
+    /// An embedding, copies of one layer, and a head.
+    fn chain(spec: &Spec, embedding: Layer, transformer: Layer, head: Layer) -> Self {
+        let n_layers = usize::try_from(spec.layers).expect("layers are bounded");
+        let mut sequence = vec![0];
+        sequence.extend(std::iter::repeat_n(1, n_layers));
+        sequence.push(2);
+        Self { spec: spec.clone(), kinds: vec![embedding, transformer, head], sequence }
+    }
+
+    /// How often a kind occurs.
+    pub fn occurrences(&self, kind: usize) -> u64 {
+        self.sequence.iter().filter(|&&at| at == kind).count() as u64
+    }
+
+    /// Parameters of the published model, each once: a head that only training needs is not in it,
+    /// nor a second use of the embedding's table.
+    pub fn parameters(&self) -> u64 {
+        self.count(|form| form == Form::Weight)
+    }
+
+    /// Parameters of the head that only training needs; most models have none.
+    pub fn training_head_parameters(&self) -> u64 {
+        self.count(|form| form == Form::HeadWeight)
+    }
+
+    fn count(&self, counted: impl Fn(Form) -> bool + Copy) -> u64 {
+        let sizes = self.spec.sizes(1, 1);
+        let count: u128 = (self.kinds.iter().enumerate())
+            .map(|(kind, layer)| {
+                layer.parameters(&sizes, counted) * u128::from(self.occurrences(kind))
+            })
+            .sum();
+        count.try_into().expect("readers bound the sizes of a model")
+    }
 }

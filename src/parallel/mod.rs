@@ -1,14 +1,20 @@
 //! How work is divided: which widths are legal, what one device then holds and must exchange.
 //!
-//! In: a `Model` and a [`Setting`]. Out: one device's [`Share`], with the
+//! In: a [`Model`](crate::model::Model) and a [`Setting`]. Out: one device's [`Share`], with the
 //! exchanges among devices as operators of its graphs.
 //!
 //! Not here: how long an exchange takes (see `hardware`), and how layers are cut into stages
 //! (see `placement`).
 
+mod shard;
 mod share;
+mod tensor;
+mod width;
 
+pub use shard::shard;
 pub use share::LayerShare;
 pub use share::Setting;
 pub use share::Share;
 pub use share::Tied;
+pub use width::Illegal;
+pub use width::legal_widths;

@@ -57,9 +57,11 @@ pub struct LayerShare {
     pub backward: Dag<Op>,
     /// Parameters that one device holds, replicated and padded ones among them.
     pub parameters: u64,
-    /// How many of `parameters` every device of the group holds alike.
+    /// Of the parameters that all devices of the group hold together, the further copies of what
+    /// several hold alike.
     pub replicated: u64,
-    /// How many of `parameters` only fill the vocabulary up to an even division.
+    /// Of the parameters that all devices of the group hold together, those that only fill the
+    /// vocabulary up to an even division.
     pub padded: u64,
     /// What stays in memory for the backward pass, the layer's input included where it is needed.
     pub kept: Bytes,

@@ -1,0 +1,51 @@
+//! The models that come with phaze.
+
+use super::InputError;
+use super::hf_config;
+use crate::model::Model;
+
+/// Lists the files of `inputs/models` by their names.
+macro_rules! models {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../inputs/models/", $name, ".json")))),*]
+    };
+}
+
+/// All of them: what users call them, and the text of their file.
+const MODELS: [(&str, &str); 17] = models![
+    "bert-large",
+    "megatron-bert",
+    "gpt2-xl",
+    "megatron-gpt2-2.5b",
+    "megatron-gpt2-8.3b",
+    "opt-350m",
+    "llama2-7b",
+    "llama2-70b",
+    "llama3-8b",
+    "llama3-70b",
+    "llama3-405b",
+    "mistral-7b",
+    "qwen2-7b",
+    "gpt3-175b",
+    "megatron-22b",
+    "megatron-530b",
+    "megatron-1t",
+];
+
+/// What users call them, in the order in which they are listed.
+pub fn model_names() -> Vec<String> {
+    MODELS.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// The built-in model of that name.
+pub fn model(name: &str) -> Result<Model, InputError> {
+    match MODELS.iter().find(|(known, _)| *known == name) {
+        Some((known, text)) => hf_config::read(known, text),
+        None => Err(InputError::Unknown {
+            file: "MODEL".into(),
+            what: "model".into(),
+            found: name.into(),
+            known: model_names(),
+        }),
+    }
+}

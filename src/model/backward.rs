@@ -1,0 +1,286 @@
+//! The backward pass, derived by rule from the forward pass.
+//!
+//! In: a forward graph, divided among devices or not. Out: the gradient steps, and which tensors
+//! of the forward pass must be kept for them. The rules:
+//!
+//! - A contraction has one gradient contraction per operand, of the gradient and the other operand;
+//!   that of a weight is read by nobody in the layer.
+//! - A tensor with several readers gets the sum of their gradients.
+//! - A sum and a bias pass the gradient on; a bias sums it over rows besides.
+//! - Softmax needs its output, norms, activations and products their inputs, dropout its mask, the
+//!   loss its logits; the rest need nothing.
+//! - What is needed is kept, unless its step is done again: attention's core when attention is
+//!   recomputed, and the gathering of a tensor that devices hold in parts.
+
+use std::collections::BTreeSet;
+
+use super::Attention;
+use super::layer::Action;
+use super::layer::Form;
+use super::layer::Graph;
+use super::layer::Layer;
+use super::layer::Step;
+use super::layer::Tensor;
+use super::layer::TensorId;
+use super::op::CollectiveKind;
+use super::op::Pass;
+use super::op::VectorKind;
+
+/// The backward pass of a layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backward {
+    /// Its steps; the first tensors are those of the forward pass, under the same ids.
+    pub graph: Graph,
+    /// The tensors of the forward pass that it reads, each once, weights apart.
+    pub kept: Vec<TensorId>,
+    /// The gradient that it hands to the layer before.
+    pub output: Option<TensorId>,
+}
+
+/// Marks what recomputed attention makes and uses on the chip.
+pub fn place_core(layer: &mut Layer, attention: Attention) {
+    let core = layer.graph.steps.iter().filter(|step| step.core);
+    let made: Vec<TensorId> = core.flat_map(|step| step.writes.clone()).collect();
+    for id in made {
+        layer.graph.tensors[id.0].on_chip = attention == Attention::Recomputed;
+    }
+}
+
+/// The backward pass of `layer`.
+pub fn derive(layer: &Layer, attention: Attention) -> Backward {
+    let forward = &layer.graph;
+    let n_tensors = forward.tensors.len();
+    let mut derivation = Derivation {
+        forward,
+        makers: forward.makers(),
+        attention,
+        graph: Graph { tensors: forward.tensors.clone(), steps: Vec::new() },
+        gradients: vec![Vec::new(); n_tensors],
+        again: vec![None; n_tensors],
+        kept: BTreeSet::new(),
+    };
+    if let Some(output) = layer.output {
+        derivation.new_gradient(output);
+    }
+    // Every reader of a tensor comes after its maker, so walking back, all gradients of what a
+    // step makes are there when the step is reached.
+    for step in forward.steps.iter().rev() {
+        derivation.reverse(step);
+    }
+    let output = layer.input.and_then(|input| derivation.gradient(input));
+    Backward { graph: derivation.graph, kept: derivation.kept.into_iter().collect(), output }
+}
+
+struct Derivation<'a> {
+    forward: &'a Graph,
+    makers: Vec<Option<usize>>,
+    attention: Attention,
+    graph: Graph,
+    /// What flows back into each forward tensor, one from each reader.
+    gradients: Vec<Vec<TensorId>>,
+    /// The copy of a forward tensor that was computed again.
+    again: Vec<Option<TensorId>>,
+    kept: BTreeSet<TensorId>,
+}
+
+impl Derivation<'_> {
+    fn reverse(&mut self, step: &Step) {
+        match &step.action {
+            Action::Contract => self.reverse_contraction(step),
+            Action::Vector { kind, .. } => self.reverse_vector(step, *kind),
+            Action::Gather => {
+                if let Some(dy) = self.gradient(step.writes[0]) {
+                    let table = self.new_gradient(step.reads[0]);
+                    self.push(step, "grad", Action::Gather, vec![dy], vec![table]);
+                }
+            }
+            Action::Split => {
+                let parts: Option<Vec<TensorId>> =
+                    step.writes.iter().map(|&part| self.gradient(part)).collect();
+                if let Some(parts) = parts {
+                    let whole = self.new_gradient(step.reads[0]);
+                    self.push(step, "grad", Action::Concat, parts, vec![whole]);
+                }
+            }
+            Action::Concat => panic!("a forward pass does not join tensors"),
+            &Action::Exchange { there, back } => {
+                if let Some(dy) = self.gradient(step.writes[0]) {
+                    let dx = self.new_gradient(step.reads[0]);
+                    let action = Action::Exchange { there: back, back: there };
+                    self.push(step, "back", action, vec![dy], vec![dx]);
+                }
+            }
+        }
+    }
+
+    fn reverse_contraction(&mut self, step: &Step) {
+        let Some(dy) = self.gradient(step.writes[0]) else { return };
+        let (left, right) = (step.reads[0], step.reads[1]);
+        let of_weight = self.forward.at(right).form.is_weight();
+        let suffixes = if of_weight {
+            ["dX".to_owned(), "dW".to_owned()]
+        } else {
+            [left, right].map(|id| format!("d_{}", self.forward.at(id).name))
+        };
+        let other = self.needed(right);
+        let d_left = self.new_gradient(left);
+        self.push(step, &suffixes[0], Action::Contract, vec![dy, other], vec![d_left]);
+        let other = self.needed(left);
+        let d_right = self.new_gradient(right);
+        self.push(step, &suffixes[1], Action::Contract, vec![other, dy], vec![d_right]);
+    }
+
+    fn reverse_vector(&mut self, step: &Step, kind: VectorKind) {
+        let dy = self.gradient(step.writes[0]);
+        if kind == VectorKind::CrossEntropy {
+            // The loss is where gradients begin.
+            let logits = self.needed(step.reads[0]);
+            let d_logits = self.new_gradient(step.reads[0]);
+            return self.push(step, "grad", step.action.clone(), vec![logits], vec![d_logits]);
+        }
+        let Some(dy) = dy else { return };
+        let needed: Vec<TensorId> = match kind {
+            VectorKind::Add => {
+                for &read in &step.reads {
+                    self.gradients[read.0].push(dy);
+                }
+                return;
+            }
+            VectorKind::Bias => {
+                self.gradients[step.reads[0].0].push(dy);
+                let d_weight = self.weight_gradient(step, step.reads[1]);
+                return self.push(step, "grad", step.action.clone(), vec![dy], vec![d_weight]);
+            }
+            VectorKind::Scale | VectorKind::Mask | VectorKind::Rotary => Vec::new(),
+            VectorKind::Softmax => vec![step.writes[0]],
+            VectorKind::Dropout => vec![step.writes[1]],
+            VectorKind::Relu
+            | VectorKind::Gelu
+            | VectorKind::Silu
+            | VectorKind::Tanh
+            | VectorKind::Multiply
+            | VectorKind::LayerNorm
+            | VectorKind::RmsNorm => step.reads.clone(),
+            VectorKind::CrossEntropy | VectorKind::Sgd | VectorKind::Adam => {
+                panic!("{kind:?} is not inside a layer")
+            }
+        };
+        let mut reads = vec![dy];
+        reads.extend(needed.into_iter().map(|id| self.needed(id)));
+        let writes = step.reads.iter().map(|&read| match self.forward.at(read).form {
+            Form::Weight | Form::TiedWeight | Form::HeadWeight => self.weight_gradient(step, read),
+            Form::Activation | Form::Wide | Form::Mask => self.new_gradient(read),
+        });
+        let writes = writes.collect();
+        self.push(step, "grad", step.action.clone(), reads, writes);
+    }
+
+    /// The sum of what flows back into a tensor; none if nothing does.
+    fn gradient(&mut self, id: TensorId) -> Option<TensorId> {
+        let parts = std::mem::take(&mut self.gradients[id.0]);
+        let (&first, rest) = parts.split_first()?;
+        let mut sum = first;
+        for (nth, &part) in rest.iter().enumerate() {
+            let tensor = self.forward.at(id);
+            let (rows, row) = tensor.dims.split_at(tensor.dims.len() - 1);
+            let kind = VectorKind::Add;
+            let action = Action::Vector { kind, rows: rows.to_vec(), row: row.to_vec() };
+            let nth = if nth == 0 { String::new() } else { format!("_{}", nth + 1) };
+            let name = format!("{}.fork{nth}", tensor.name);
+            let total = self.graph.tensor(gradient_of(tensor));
+            self.graph.steps.push(Step {
+                name,
+                action,
+                pass: Pass::Backward,
+                reads: vec![sum, part],
+                writes: vec![total],
+                core: false,
+                again: false,
+            });
+            sum = total;
+        }
+        Some(sum)
+    }
+
+    /// A tensor of the forward pass as the backward pass reads it: kept, or made again.
+    fn needed(&mut self, id: TensorId) -> TensorId {
+        if self.forward.at(id).form.is_weight() {
+            return id;
+        }
+        if let Some(copy) = self.again[id.0] {
+            return copy;
+        }
+        let maker = self.makers[id.0].map(|step| &self.forward.steps[step]);
+        let Some(step) = maker.filter(|step| self.is_done_again(step)) else {
+            self.kept.insert(id);
+            return id;
+        };
+        let reads = step.reads.iter().map(|&read| self.needed(read)).collect();
+        let mut writes = Vec::new();
+        for &written in &step.writes {
+            let copy = self.graph.tensor(self.forward.at(written).clone());
+            self.again[written.0] = Some(copy);
+            writes.push(copy);
+        }
+        let name = format!("{}.again", step.name);
+        self.graph.steps.push(Step { name, reads, writes, again: true, ..step.clone() });
+        self.again[id.0].expect("the step that makes it was just repeated")
+    }
+
+    fn is_done_again(&self, step: &Step) -> bool {
+        match step.action {
+            // Gathering from the other devices costs less than the memory for what they hold.
+            Action::Exchange { there, .. } => {
+                matches!(there, None | Some(CollectiveKind::AllGather))
+            }
+            _ => step.core && self.attention == Attention::Recomputed,
+        }
+    }
+
+    /// A gradient that flows back into a forward tensor.
+    fn new_gradient(&mut self, of: TensorId) -> TensorId {
+        let gradient = self.graph.tensor(gradient_of(self.forward.at(of)));
+        self.gradients[of.0].push(gradient);
+        gradient
+    }
+
+    /// The gradient of a weight that vector work reads: as large as a row, of a table of positions
+    /// only those that the sequence has.
+    fn weight_gradient(&mut self, step: &Step, of: TensorId) -> TensorId {
+        let Action::Vector { row, .. } = &step.action else { panic!("only vector work asks") };
+        let x = self.forward.at(step.reads[0]);
+        let gradient = Tensor {
+            dims: row.clone(),
+            scattered: x.scattered,
+            ..gradient_of(self.forward.at(of))
+        };
+        self.graph.tensor(gradient)
+    }
+
+    fn push(
+        &mut self,
+        of: &Step,
+        suffix: &str,
+        action: Action,
+        reads: Vec<TensorId>,
+        writes: Vec<TensorId>,
+    ) {
+        self.graph.steps.push(Step {
+            name: format!("{}.{suffix}", of.name),
+            action,
+            pass: Pass::Backward,
+            reads,
+            writes,
+            core: false,
+            again: false,
+        });
+    }
+}
+
+fn gradient_of(tensor: &Tensor) -> Tensor {
+    let form = match tensor.form {
+        Form::Weight | Form::TiedWeight | Form::HeadWeight => Form::Weight,
+        Form::Activation | Form::Wide | Form::Mask => Form::Activation,
+    };
+    Tensor { name: format!("d_{}", tensor.name), form, ..tensor.clone() }
+}

@@ -1,0 +1,200 @@
+//! How families write a layer's forward pass.
+
+use super::dim::Dim;
+use super::layer::Action;
+use super::layer::Form;
+use super::layer::Graph;
+use super::layer::Layer;
+use super::layer::Step;
+use super::layer::Tensor;
+use super::layer::TensorId;
+use super::op::Pass;
+use super::op::VectorKind;
+
+/// Writes a layer's forward pass, step by step.
+pub struct LayerBuilder {
+    layer: Layer,
+    in_core: bool,
+}
+
+impl LayerBuilder {
+    /// An empty layer.
+    pub fn new(name: &str) -> Self {
+        let graph = Graph::default();
+        Self {
+            layer: Layer { name: name.into(), graph, input: None, output: None },
+            in_core: false,
+        }
+    }
+
+    /// What the layer takes from the one before: a token's hidden elements.
+    pub fn input(&mut self) -> TensorId {
+        let input = self.activation("input", &[Dim::Batch, Dim::Sequence, Dim::Hidden]);
+        self.layer.input = Some(input);
+        input
+    }
+
+    /// A parameter.
+    pub fn weight(&mut self, name: &str, dims: &[Dim]) -> TensorId {
+        self.tensor(name, dims, Form::Weight)
+    }
+
+    /// A parameter of the given form.
+    pub fn tensor(&mut self, name: &str, dims: &[Dim], form: Form) -> TensorId {
+        self.layer.graph.tensor(Tensor {
+            name: name.into(),
+            dims: dims.to_vec(),
+            form,
+            scattered: false,
+            on_chip: false,
+        })
+    }
+
+    /// What `steps` adds belongs to attention's core.
+    pub fn core<T>(&mut self, steps: impl FnOnce(&mut Self) -> T) -> T {
+        self.in_core = true;
+        let made = steps(self);
+        self.in_core = false;
+        made
+    }
+
+    /// A product of `left` and `right`, summed over what `dims` leaves out.
+    pub fn contract(
+        &mut self,
+        name: &str,
+        left: TensorId,
+        right: TensorId,
+        dims: &[Dim],
+    ) -> TensorId {
+        let out = self.activation(name, dims);
+        self.step(name, Action::Contract, &[left, right], &[out]);
+        out
+    }
+
+    /// A product with a weight of its own, from the last dimensions of `x` to `to`.
+    pub fn linear(&mut self, name: &str, x: TensorId, from: &[Dim], to: &[Dim]) -> TensorId {
+        let weight = self.weight(&format!("{name}_weight"), &[from, to].concat());
+        let tokens = &self.layer.graph.at(x).dims;
+        let rows: Vec<Dim> = tokens.iter().filter(|dim| !from.contains(dim)).copied().collect();
+        self.contract(name, x, weight, &[&rows[..], to].concat())
+    }
+
+    /// A bias added along the last `n_dims` dimensions of `x`, if `wanted`.
+    pub fn bias(&mut self, name: &str, x: TensorId, n_dims: usize, wanted: bool) -> TensorId {
+        if !wanted {
+            return x;
+        }
+        let dims = self.layer.graph.at(x).dims.clone();
+        let weight = self.weight(name, &dims[dims.len() - n_dims..]);
+        self.table(name, x, weight, n_dims)
+    }
+
+    /// A weight's first rows added along the last `n_dims` dimensions of `x`.
+    pub fn table(&mut self, name: &str, x: TensorId, weight: TensorId, n_dims: usize) -> TensorId {
+        self.vector_along(name, VectorKind::Bias, &[x, weight], n_dims, Form::Activation)
+    }
+
+    /// A layer norm or root-mean-square norm along the last dimension.
+    pub fn norm(&mut self, name: &str, kind: VectorKind, x: TensorId) -> TensorId {
+        let row = *self.layer.graph.at(x).dims.last().expect("a tensor has dimensions");
+        let mut reads = vec![x, self.weight(&format!("{name}_gain"), &[row])];
+        if kind == VectorKind::LayerNorm {
+            reads.push(self.weight(&format!("{name}_bias"), &[row]));
+        }
+        self.vector_along(name, kind, &reads, 1, Form::Activation)
+    }
+
+    /// Element-wise work, or a softmax along the last dimension.
+    pub fn vector(&mut self, name: &str, kind: VectorKind, reads: &[TensorId]) -> TensorId {
+        self.vector_along(name, kind, reads, 1, Form::Activation)
+    }
+
+    /// Vector work along the last `n_dims` dimensions of what it reads first.
+    pub fn vector_along(
+        &mut self,
+        name: &str,
+        kind: VectorKind,
+        reads: &[TensorId],
+        n_dims: usize,
+        form: Form,
+    ) -> TensorId {
+        let dims = self.layer.graph.at(reads[0]).dims.clone();
+        let (rows, row) = dims.split_at(dims.len() - n_dims);
+        let out = self.tensor(name, &dims, form);
+        let action = Action::Vector { kind, rows: rows.to_vec(), row: row.to_vec() };
+        self.step(name, action, reads, &[out]);
+        out
+    }
+
+    /// Dropout with its mask, if there is any.
+    pub fn dropout(&mut self, name: &str, x: TensorId, wanted: bool) -> TensorId {
+        if !wanted {
+            return x;
+        }
+        let out = self.vector(name, VectorKind::Dropout, &[x]);
+        let dims = self.layer.graph.at(x).dims.clone();
+        let mask = self.tensor(&format!("{name}_mask"), &dims, Form::Mask);
+        let step = self.layer.graph.steps.last_mut().expect("dropout was just added");
+        step.writes.push(mask);
+        out
+    }
+
+    /// The position turned into the first elements of each head.
+    pub fn rotary(&mut self, name: &str, x: TensorId) -> TensorId {
+        let dims = self.layer.graph.at(x).dims.clone();
+        let out = self.activation(name, &dims);
+        let rows = dims[..dims.len() - 1].to_vec();
+        let action = Action::Vector { kind: VectorKind::Rotary, rows, row: vec![Dim::Rotary] };
+        self.step(name, action, &[x], &[out]);
+        out
+    }
+
+    /// The parts of `x`, which together have its elements.
+    pub fn split(&mut self, name: &str, x: TensorId, parts: &[(&str, &[Dim])]) -> Vec<TensorId> {
+        let parts: Vec<TensorId> =
+            parts.iter().map(|(part, dims)| self.activation(part, dims)).collect();
+        self.step(name, Action::Split, &[x], &parts);
+        parts
+    }
+
+    /// Rows of `table` picked by the ids of the batch.
+    pub fn gather(&mut self, name: &str, table: TensorId, row: Dim) -> TensorId {
+        let out = self.activation(name, &[Dim::Batch, Dim::Sequence, row]);
+        self.step(name, Action::Gather, &[table], &[out]);
+        out
+    }
+
+    /// The loss of each token, from its logits.
+    pub fn loss(&mut self, name: &str, logits: TensorId) {
+        let dims = self.layer.graph.at(logits).dims.clone();
+        let (rows, row) = dims.split_at(dims.len() - 1);
+        // Logits are read and kept in 4 bytes: the sum over a vocabulary loses too much in 2.
+        self.layer.graph.tensors[logits.0].form = Form::Wide;
+        let loss = self.tensor(name, rows, Form::Wide);
+        let kind = VectorKind::CrossEntropy;
+        let action = Action::Vector { kind, rows: rows.to_vec(), row: row.to_vec() };
+        self.step(name, action, &[logits], &[loss]);
+    }
+
+    /// The layer, handing `output` to the one after it; none if it ends in the loss.
+    pub fn finish(mut self, output: Option<TensorId>) -> Layer {
+        self.layer.output = output;
+        self.layer
+    }
+
+    fn activation(&mut self, name: &str, dims: &[Dim]) -> TensorId {
+        self.tensor(name, dims, Form::Activation)
+    }
+
+    fn step(&mut self, name: &str, action: Action, reads: &[TensorId], writes: &[TensorId]) {
+        self.layer.graph.steps.push(Step {
+            name: name.into(),
+            action,
+            pass: Pass::Forward,
+            reads: reads.to_vec(),
+            writes: writes.to_vec(),
+            core: self.in_core,
+            again: false,
+        });
+    }
+}

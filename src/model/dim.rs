@@ -1,0 +1,102 @@
+//! The dimensions of tensors by name, and their sizes.
+//!
+//! A layer is written once in names. What one device holds of it, for any micro-batch, sequence
+//! and width, is the same layer under other [`Sizes`].
+
+/// A dimension of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dim {
+    /// Sequences of a micro-batch.
+    Batch,
+    /// Tokens of a sequence, as they attend.
+    Sequence,
+    /// Tokens of a sequence, as they are attended to.
+    Keys,
+    /// Elements of a token between layers.
+    Hidden,
+    /// The hidden size once more, as a square weight's output.
+    Transformed,
+    /// Elements of a token in the embedding table.
+    Embedding,
+    /// Key-value heads.
+    KvHeads,
+    /// Query heads that share a key-value head.
+    Group,
+    /// Query, key and value heads side by side, as one matmul yields them.
+    QkvHeads,
+    /// Elements of a head.
+    Head,
+    /// Elements of a head that carry the position.
+    Rotary,
+    /// The two branches of a gated activation.
+    Gates,
+    /// Elements between the two matmuls of a layer's second half.
+    Mlp,
+    /// Tokens that there are.
+    Vocabulary,
+    /// Rows of the table of positions.
+    Positions,
+    /// Rows of the table of token types.
+    Types,
+}
+
+impl Dim {
+    /// Whether tensor parallelism divides it among devices.
+    pub fn is_cut(self) -> bool {
+        matches!(self, Self::KvHeads | Self::Group | Self::QkvHeads | Self::Mlp | Self::Vocabulary)
+    }
+}
+
+/// How large each dimension is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each field is the dimension of its name")]
+pub struct Sizes {
+    pub batch: u64,
+    pub sequence: u64,
+    pub keys: u64,
+    pub hidden: u64,
+    pub embedding: u64,
+    pub kv_heads: u64,
+    pub group: u64,
+    pub head: u64,
+    pub rotary: u64,
+    pub mlp: u64,
+    pub vocabulary: u64,
+    pub positions: u64,
+    pub types: u64,
+}
+
+impl Sizes {
+    /// The size of one dimension.
+    pub fn of(&self, dim: Dim) -> u64 {
+        match dim {
+            Dim::Batch => self.batch,
+            Dim::Sequence => self.sequence,
+            Dim::Keys => self.keys,
+            Dim::Hidden | Dim::Transformed => self.hidden,
+            Dim::Embedding => self.embedding,
+            Dim::KvHeads => self.kv_heads,
+            Dim::Group => self.group,
+            Dim::QkvHeads => self.kv_heads * (self.group + 2),
+            Dim::Head => self.head,
+            Dim::Rotary => self.rotary,
+            Dim::Gates => 2,
+            Dim::Mlp => self.mlp,
+            Dim::Vocabulary => self.vocabulary,
+            Dim::Positions => self.positions,
+            Dim::Types => self.types,
+        }
+    }
+
+    /// Elements of a tensor with these dimensions.
+    ///
+    /// Never wraps for sizes that [`within_limits`](crate::model::Layer::within_limits) accepts.
+    pub fn elements(&self, dims: &[Dim]) -> u64 {
+        dims.iter().map(|&dim| self.of(dim)).product()
+    }
+
+    /// The same in a type that no tensor of checked sizes overflows.
+    pub fn wide_elements(&self, dims: &[Dim]) -> u128 {
+        dims.iter().fold(1, |product: u128, &dim| product.saturating_mul(u128::from(self.of(dim))))
+    }
+}

@@ -1,0 +1,151 @@
+//! The parts that families share.
+
+use crate::model::builder::LayerBuilder;
+use crate::model::dim::Dim;
+use crate::model::layer::Form;
+use crate::model::layer::Layer;
+use crate::model::layer::TensorId;
+use crate::model::op::VectorKind;
+use crate::model::spec::NormPlace;
+use crate::model::spec::Spec;
+
+/// A transformer layer: attention, then `mlp`, each a branch of the residual stream, normed where
+/// the numbers say.
+pub fn transformer(
+    spec: &Spec,
+    norm: VectorKind,
+    mlp: fn(&mut LayerBuilder, TensorId, &Spec) -> TensorId,
+) -> Layer {
+    let mut layer = LayerBuilder::new("transformer");
+    let x = layer.input();
+    let output = match spec.norm_place {
+        NormPlace::Before => {
+            let normed = layer.norm("attention_norm", norm, x);
+            let attended = attention(&mut layer, normed, spec);
+            let middle = residual(&mut layer, "attention_residual", attended, x);
+            let normed = layer.norm("mlp_norm", norm, middle);
+            let thought = mlp(&mut layer, normed, spec);
+            residual(&mut layer, "mlp_residual", thought, middle)
+        }
+        NormPlace::After => {
+            let attended = attention(&mut layer, x, spec);
+            let middle = residual(&mut layer, "attention_residual", attended, x);
+            let normed = layer.norm("attention_norm", norm, middle);
+            let thought = mlp(&mut layer, normed, spec);
+            let sum = residual(&mut layer, "mlp_residual", thought, normed);
+            layer.norm("mlp_norm", norm, sum)
+        }
+    };
+    layer.finish(Some(output))
+}
+
+/// The dimensions of all heads' elements side by side.
+const HEADS: [Dim; 3] = [Dim::KvHeads, Dim::Group, Dim::Head];
+
+/// Attention from the token `x` to its output projection, with that one's bias and dropout.
+pub fn attention(layer: &mut LayerBuilder, x: TensorId, spec: &Spec) -> TensorId {
+    let qkv = layer.linear("qkv", x, &[Dim::Hidden], &[Dim::QkvHeads, Dim::Head]);
+    let qkv = layer.bias("qkv_bias", qkv, 2, spec.biases.qkv);
+    let queries = [&[Dim::Batch, Dim::Sequence][..], &HEADS].concat();
+    let keys = [Dim::Batch, Dim::Keys, Dim::KvHeads, Dim::Head];
+    let parts = layer.split("heads", qkv, &[("q", &queries), ("k", &keys), ("v", &keys)]);
+    let (mut q, mut k, v) = (parts[0], parts[1], parts[2]);
+    if spec.qk_norm {
+        q = layer.norm("q_norm", VectorKind::RmsNorm, q);
+        k = layer.norm("k_norm", VectorKind::RmsNorm, k);
+    }
+    if spec.positions.is_none() {
+        q = layer.rotary("q_rotary", q);
+        k = layer.rotary("k_rotary", k);
+    }
+    let probabilities = layer.core(|layer| {
+        let dims = [Dim::Batch, Dim::KvHeads, Dim::Group, Dim::Sequence, Dim::Keys];
+        let scores = layer.contract("scores", q, k, &dims);
+        let scaled = layer.vector("scale", VectorKind::Scale, &[scores]);
+        let masked = layer.vector("mask", VectorKind::Mask, &[scaled]);
+        let probabilities = layer.vector("softmax", VectorKind::Softmax, &[masked]);
+        layer.dropout("softmax_dropout", probabilities, spec.dropout.attention)
+    });
+    let context = layer.contract("context", probabilities, v, &queries);
+    let out = layer.linear("attention_out", context, &HEADS, &[Dim::Hidden]);
+    let out = layer.bias("attention_out_bias", out, 1, spec.biases.attention_out);
+    layer.dropout("attention_dropout", out, spec.dropout.hidden)
+}
+
+/// Two matmuls with an activation between them, and the second one's bias and dropout.
+pub fn mlp(layer: &mut LayerBuilder, x: TensorId, spec: &Spec) -> TensorId {
+    let up = layer.linear("mlp_up", x, &[Dim::Hidden], &[Dim::Mlp]);
+    let up = layer.bias("mlp_up_bias", up, 1, spec.biases.mlp);
+    let active = layer.vector("activation", spec.activation.kind(), &[up]);
+    mlp_down(layer, active, spec)
+}
+
+/// The same with a second branch that the activated one is multiplied by.
+pub fn gated_mlp(layer: &mut LayerBuilder, x: TensorId, spec: &Spec) -> TensorId {
+    let both = layer.linear("mlp_gate_up", x, &[Dim::Hidden], &[Dim::Gates, Dim::Mlp]);
+    let both = layer.bias("mlp_gate_up_bias", both, 2, spec.biases.mlp);
+    let half = [Dim::Batch, Dim::Sequence, Dim::Mlp];
+    let parts = layer.split("branches", both, &[("gate", &half), ("up", &half)]);
+    let active = layer.vector("activation", spec.activation.kind(), &[parts[0]]);
+    let product = layer.vector("gate_times_up", VectorKind::Multiply, &[active, parts[1]]);
+    mlp_down(layer, product, spec)
+}
+
+fn mlp_down(layer: &mut LayerBuilder, active: TensorId, spec: &Spec) -> TensorId {
+    let active = layer.dropout("activation_dropout", active, spec.dropout.activation);
+    let down = layer.linear("mlp_down", active, &[Dim::Mlp], &[Dim::Hidden]);
+    let down = layer.bias("mlp_down_bias", down, 1, spec.biases.mlp);
+    layer.dropout("mlp_dropout", down, spec.dropout.hidden)
+}
+
+/// A residual: the branch added to what it started from.
+pub fn residual(layer: &mut LayerBuilder, name: &str, branch: TensorId, x: TensorId) -> TensorId {
+    layer.vector(name, VectorKind::Add, &[branch, x])
+}
+
+/// Token embeddings, projected to the hidden size where the table is narrower.
+pub fn tokens(layer: &mut LayerBuilder, spec: &Spec) -> TensorId {
+    let row = if spec.embedding == spec.hidden { Dim::Hidden } else { Dim::Embedding };
+    let table = layer.weight("token_table", &[Dim::Vocabulary, row]);
+    let tokens = layer.gather("tokens", table, row);
+    match row {
+        Dim::Embedding => layer.linear("project_in", tokens, &[Dim::Embedding], &[Dim::Hidden]),
+        _ => tokens,
+    }
+}
+
+/// Learned positions added to each token of a sequence.
+pub fn positions(layer: &mut LayerBuilder, x: TensorId) -> TensorId {
+    let table = layer.weight("position_table", &[Dim::Positions, Dim::Hidden]);
+    layer.table("positions", x, table, 2)
+}
+
+/// The learned type of each token, of which there are a handful.
+pub fn types(layer: &mut LayerBuilder, x: TensorId) -> TensorId {
+    let table = layer.weight("type_table", &[Dim::Types, Dim::Hidden]);
+    layer.table("types", x, table, 1)
+}
+
+/// The logits of each token, projected first where the table is narrower, and the loss.
+pub fn head(mut layer: LayerBuilder, x: TensorId, from: Dim, spec: &Spec, bias: bool) -> Layer {
+    let (x, from) = if spec.embedding == spec.hidden {
+        (x, from)
+    } else {
+        (layer.linear("project_out", x, &[from], &[Dim::Embedding]), Dim::Embedding)
+    };
+    // A head with a bias is one that only training needs, and so is its own table.
+    let form = match (spec.tied, bias) {
+        (true, _) => Form::TiedWeight,
+        (false, true) => Form::HeadWeight,
+        (false, false) => Form::Weight,
+    };
+    let table = layer.tensor("head_weight", &[from, Dim::Vocabulary], form);
+    let dims = [Dim::Batch, Dim::Sequence, Dim::Vocabulary];
+    let mut logits = layer.contract("logits", x, table, &dims);
+    if bias {
+        let bias = layer.tensor("logits_bias", &[Dim::Vocabulary], Form::HeadWeight);
+        logits = layer.table("logits_bias", logits, bias, 1);
+    }
+    layer.loss("loss", logits);
+    layer.finish(None)
+}

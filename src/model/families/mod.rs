@@ -1,0 +1,27 @@
+//! Families of models, one file each: how their layers are written.
+//!
+//! A family is one function, `build`, from the numbers of a [`Spec`] to a [`Model`]. To add one,
+//! write its file, list it in [`build`] and in [`Family`], and teach `input` to read its
+//! configuration; no other room changes.
+
+mod bert;
+mod blocks;
+mod gpt;
+mod gpt_neox;
+mod llama;
+mod opt;
+
+use super::Model;
+use super::spec::Family;
+use super::spec::Spec;
+
+/// The model of these numbers.
+pub fn build(spec: &Spec) -> Model {
+    match spec.family {
+        Family::Bert | Family::MegatronBert => bert::build(spec),
+        Family::Gpt => gpt::build(spec),
+        Family::Opt => opt::build(spec),
+        Family::Llama => llama::build(spec),
+        Family::GptNeox => gpt_neox::build(spec),
+    }
+}

@@ -1,0 +1,350 @@
+//! From steps to operators: what runs together, and the bytes that then cross the memories.
+//!
+//! In: the graph of one pass, what it must leave in memory, and sizes. Out: a graph of [`Op`]s.
+//! The rules:
+//!
+//! - Vector work joins the matmul or the vector work whose result it alone reads. Of several, it
+//!   joins the last, which waits least for the others.
+//! - Vector work whose own result nobody reads (a bias's gradient) joins the vector work that makes
+//!   what it reads.
+//! - What stays on the chip may have several readers and still be joined.
+//! - Splitting and joining tensors costs nothing and leaves no operator.
+//!
+//! A tensor crosses HBM where it enters or leaves such a group, or is kept for the backward pass.
+
+use std::collections::BTreeSet;
+
+use super::dim::Sizes;
+use super::layer::Action;
+use super::layer::Graph;
+use super::layer::Step;
+use super::layer::TensorId;
+use super::op::Collective;
+use super::op::Home;
+use super::op::Homes;
+use super::op::Op;
+use super::op::Pass;
+use super::op::Traffic;
+use super::op::VectorWork;
+use super::op::Work;
+use crate::graph::Dag;
+use crate::units::Bytes;
+
+/// What turns names of dimensions into loops and bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale<'a> {
+    /// Sizes on one device.
+    pub sizes: &'a Sizes,
+    /// The part of a sequence that a device holds of a scattered tensor.
+    pub scattered_sequence: u64,
+    /// Bytes of an activation or weight.
+    pub element: Bytes,
+    /// Devices that take part in an exchange.
+    pub group: u64,
+}
+
+impl Scale<'_> {
+    /// Sizes of a tensor, or of work on it.
+    pub fn sizes(&self, scattered: bool) -> Sizes {
+        let sequence = if scattered { self.scattered_sequence } else { self.sizes.sequence };
+        Sizes { sequence, ..*self.sizes }
+    }
+
+    /// Bytes of a tensor on one device.
+    pub fn bytes(&self, graph: &Graph, id: TensorId) -> Bytes {
+        let tensor = graph.at(id);
+        let sizes = self.sizes(tensor.scattered);
+        tensor.form.bytes(self.element) * sizes.elements(&tensor.dims)
+    }
+}
+
+/// The operators of one pass; `left` are the tensors that must be in memory at its end.
+pub fn fuse(graph: &Graph, left: &[TensorId], scale: Scale) -> Dag<Op> {
+    let mut fusion = Fusion::new(graph, left, scale);
+    for step in 0..graph.steps.len() {
+        fusion.place(step);
+    }
+    fusion.operators()
+}
+
+struct Fusion<'a> {
+    graph: &'a Graph,
+    scale: Scale<'a>,
+    makers: Vec<Option<usize>>,
+    readers: Vec<Vec<usize>>,
+    /// The tensor that each is another name of (an exchange that does nothing on this way).
+    same_as: Vec<TensorId>,
+    left: BTreeSet<TensorId>,
+    /// The steps that run together, in order.
+    groups: Vec<Vec<usize>>,
+    /// The group of each step; none for what leaves no operator.
+    group: Vec<Option<usize>>,
+    /// The groups that each group waits for.
+    waits: Vec<BTreeSet<usize>>,
+}
+
+impl<'a> Fusion<'a> {
+    fn new(graph: &'a Graph, left: &[TensorId], scale: Scale<'a>) -> Self {
+        let mut same_as: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
+        for step in &graph.steps {
+            if let Action::Exchange { there: None, .. } = step.action {
+                same_as[step.writes[0].0] = same_as[step.reads[0].0];
+            }
+        }
+        let mut readers = vec![Vec::new(); graph.tensors.len()];
+        for (step, content) in graph.steps.iter().enumerate() {
+            if matches!(content.action, Action::Exchange { there: None, .. }) {
+                continue;
+            }
+            for read in &content.reads {
+                readers[same_as[read.0].0].push(step);
+            }
+        }
+        Self {
+            graph,
+            scale,
+            makers: graph.makers(),
+            readers,
+            left: left.iter().map(|id| same_as[id.0]).collect(),
+            same_as,
+            groups: Vec::new(),
+            group: vec![None; graph.steps.len()],
+            waits: Vec::new(),
+        }
+    }
+
+    /// Gives a step its group: one that it joins, or a new one.
+    fn place(&mut self, step: usize) {
+        let content = &self.graph.steps[step];
+        if leaves_no_operator(&content.action) {
+            return;
+        }
+        let sources: BTreeSet<usize> =
+            content.reads.iter().flat_map(|&read| self.sources(read)).collect();
+        let joined = if matches!(content.action, Action::Vector { .. }) {
+            self.joinable(step, &sources)
+        } else {
+            None
+        };
+        let group = joined.unwrap_or_else(|| {
+            self.groups.push(Vec::new());
+            self.waits.push(BTreeSet::new());
+            self.groups.len() - 1
+        });
+        self.groups[group].push(step);
+        self.group[step] = Some(group);
+        self.waits[group].extend(sources.into_iter().filter(|&source| source != group));
+    }
+
+    /// The group that vector work joins, if any.
+    fn joinable(&self, step: usize, sources: &BTreeSet<usize>) -> Option<usize> {
+        let content = &self.graph.steps[step];
+        let nobody_reads = content.writes.iter().all(|id| self.readers[id.0].is_empty())
+            && content.writes.iter().all(|id| self.graph.at(*id).form.is_weight());
+        let mut makers: Vec<usize> = content
+            .reads
+            .iter()
+            .filter_map(|&read| self.only_for(read, step, nobody_reads))
+            .collect();
+        makers.sort_unstable();
+        makers.iter().rev().filter_map(|&maker| self.group[maker]).find(|&group| {
+            // The group would wait for the other sources, so none of those may wait for it.
+            sources.iter().all(|&source| source == group || !self.comes_before(group, source))
+        })
+    }
+
+    /// The step that makes `id` for `reader` alone, if it can take vector work on.
+    fn only_for(&self, id: TensorId, reader: usize, nobody_reads: bool) -> Option<usize> {
+        let id = self.same_as[id.0];
+        let maker = self.makers[id.0]?;
+        let content = &self.graph.steps[maker];
+        let alone = self.readers[id.0].iter().all(|&other| other == reader);
+        match content.action {
+            Action::Vector { .. } => {
+                (alone || nobody_reads || self.graph.at(id).on_chip).then_some(maker)
+            }
+            Action::Contract => (alone || self.graph.at(id).on_chip).then_some(maker),
+            Action::Split if alone => self.only_for(content.reads[0], maker, false),
+            _ => None,
+        }
+    }
+
+    fn comes_before(&self, early: usize, late: usize) -> bool {
+        self.waits[late].iter().any(|&group| group == early || self.comes_before(early, group))
+    }
+
+    /// The groups that make a tensor: several where it is joined, none where it is from outside.
+    fn sources(&self, id: TensorId) -> Vec<usize> {
+        let id = self.same_as[id.0];
+        let Some(maker) = self.makers[id.0] else { return Vec::new() };
+        match self.group[maker] {
+            Some(group) => vec![group],
+            None => self.graph.steps[maker].reads.iter().flat_map(|&r| self.sources(r)).collect(),
+        }
+    }
+
+    fn operators(&self) -> Dag<Op> {
+        let ops = (0..self.groups.len()).map(|group| self.operator(group)).collect();
+        let waits = self.waits.iter().enumerate();
+        let edges: Vec<(usize, usize)> = waits
+            .flat_map(|(group, sources)| sources.iter().map(move |&source| (source, group)))
+            .collect();
+        Dag::from_edges(ops, &edges).expect("no group waits for itself").0
+    }
+
+    fn operator(&self, group: usize) -> Op {
+        let steps: Vec<&Step> = self.groups[group].iter().map(|&s| &self.graph.steps[s]).collect();
+        let first = steps[0];
+        let name = first.name.clone();
+        let (work, traffic) = match &first.action {
+            Action::Contract => self.matmul(group, &steps),
+            Action::Vector { .. } => {
+                let traffic = self.crossing(group, &steps);
+                (Work::Vector(self.vector_work(&steps)), traffic)
+            }
+            Action::Gather => (Work::Move, self.gathered(first)),
+            &Action::Exchange { there, .. } => {
+                let kind = there.expect("an exchange that does nothing leaves no operator");
+                // The whole tensor: of its two ends the one that is not a part.
+                let size = self.bytes(first.reads[0]).max(self.bytes(first.writes[0]));
+                let collective = Collective { kind, size, group: self.scale.group };
+                (Work::Collective(collective), Traffic::default())
+            }
+            Action::Split | Action::Concat => panic!("views leave no operator"),
+        };
+        Op { name, work, traffic }
+    }
+
+    fn matmul(&self, group: usize, steps: &[&Step]) -> (Work, Traffic) {
+        let (first, fused) = (steps[0], &steps[1..]);
+        let sizes = self.scale.sizes(self.works_on_parts(first));
+        let matmul = self.graph.contraction(first).sized(&sizes);
+        let home = |id: TensorId| {
+            if self.graph.at(id).on_chip { Home::Chip } else { Home::Hbm }
+        };
+        let [a, b] = [first.reads[0], first.reads[1]].map(home);
+        if fused.is_empty() {
+            let homes = Homes { a, b, out: home(first.writes[0]) };
+            return (Work::Matmul { matmul, homes, fused: Vec::new() }, Traffic::default());
+        }
+        let mut traffic = self.crossing(group, fused);
+        let left_in_hbm = self.leaving(group).any(|id| home(id) == Home::Hbm);
+        let out = if left_in_hbm { Home::Hbm } else { Home::Chip };
+        if out == Home::Hbm {
+            let own = self.scale.element * matmul.b * matmul.m * matmul.n;
+            traffic.hbm_written = Bytes(traffic.hbm_written.0.saturating_sub(own.0));
+        }
+        let homes = Homes { a, b, out };
+        (Work::Matmul { matmul, homes, fused: self.vector_work(fused) }, traffic)
+    }
+
+    fn vector_work(&self, steps: &[&Step]) -> Vec<VectorWork> {
+        let work = steps.iter().map(|step| {
+            let Action::Vector { kind, rows, row } = &step.action else {
+                panic!("only vector work is fused")
+            };
+            let sizes = self.scale.sizes(self.works_on_parts(step));
+            let (rows, row) = (sizes.elements(rows), sizes.elements(row));
+            VectorWork { kind: *kind, pass: step.pass, rows, row }
+        });
+        work.collect()
+    }
+
+    /// What the vector work `steps` of a group reads from outside it and leaves behind.
+    ///
+    /// A matmul's result, though made in the group, is read by the vector core through the global
+    /// buffer; between vector work, elements pass in registers.
+    fn crossing(&self, group: usize, steps: &[&Step]) -> Traffic {
+        let mut traffic = Traffic::default();
+        let made_by_vector: BTreeSet<TensorId> =
+            steps.iter().flat_map(|step| step.writes.iter().copied()).collect();
+        let reads: BTreeSet<TensorId> = steps
+            .iter()
+            .flat_map(|step| step.reads.iter().map(|id| self.same_as[id.0]))
+            .filter(|&id| !made_by_vector.contains(&self.unsplit(id)))
+            .collect();
+        for id in reads {
+            let size = self.read_size(id, steps);
+            traffic.glb_read += size;
+            if self.sources(id) != [group] && !self.graph.at(id).on_chip {
+                traffic.hbm_read += size;
+            }
+        }
+        for id in self.leaving(group) {
+            let size = self.bytes(id);
+            traffic.glb_written += size;
+            if !self.graph.at(id).on_chip {
+                traffic.hbm_written += size;
+            }
+        }
+        traffic
+    }
+
+    /// The tensor that `id` is a part of, or itself.
+    fn unsplit(&self, id: TensorId) -> TensorId {
+        let maker = self.makers[id.0].map(|step| &self.graph.steps[step]);
+        match maker.filter(|step| step.action == Action::Split) {
+            Some(step) => self.same_as[step.reads[0].0],
+            None => id,
+        }
+    }
+
+    /// Bytes read of a tensor; of a weight no more than the row that the work goes along.
+    fn read_size(&self, id: TensorId, steps: &[&Step]) -> Bytes {
+        if !self.graph.at(id).form.is_weight() {
+            return self.bytes(id);
+        }
+        let reader = steps.iter().find(|step| step.reads.contains(&id));
+        let reader = reader.expect("it was read by one of the steps");
+        let Action::Vector { row, .. } = &reader.action else { return self.bytes(id) };
+        self.scale.element * self.scale.sizes(self.works_on_parts(reader)).elements(row)
+    }
+
+    /// What a group makes that somebody outside reads, or that is kept.
+    fn leaving(&self, group: usize) -> impl Iterator<Item = TensorId> + '_ {
+        let tensors = (0..self.graph.tensors.len()).map(TensorId);
+        tensors.filter(move |&id| {
+            self.makers[id.0].is_some()
+                && self.same_as[id.0] == id
+                && self.sources(id) == [group]
+                && self.leaves(id, group)
+        })
+    }
+
+    fn leaves(&self, id: TensorId, group: usize) -> bool {
+        let readers = &self.readers[id.0];
+        let is_split = readers.iter().any(|&r| self.graph.steps[r].action == Action::Split);
+        // Of what is split, the parts leave.
+        !is_split
+            && (self.left.contains(&id)
+                || self.graph.at(id).form.is_weight()
+                || readers.iter().any(|&reader| self.group[reader] != Some(group)))
+    }
+
+    /// A gather reads the rows that it picks; backward the rows are read, added to and written.
+    fn gathered(&self, step: &Step) -> Traffic {
+        let rows = match step.pass {
+            Pass::Forward => self.bytes(step.writes[0]),
+            Pass::Backward => self.bytes(step.reads[0]),
+        };
+        let read = match step.pass {
+            Pass::Forward => rows,
+            Pass::Backward => rows + rows,
+        };
+        Traffic { hbm_read: read, hbm_written: rows, glb_read: read, glb_written: rows }
+    }
+
+    /// Whether the tensors of a step are divided along the sequence.
+    fn works_on_parts(&self, step: &Step) -> bool {
+        let mut tensors = step.reads.iter().chain(&step.writes).map(|&id| self.graph.at(id));
+        tensors.any(|tensor| tensor.scattered && !tensor.form.is_weight())
+    }
+
+    fn bytes(&self, id: TensorId) -> Bytes {
+        self.scale.bytes(self.graph, id)
+    }
+}
+
+fn leaves_no_operator(action: &Action) -> bool {
+    matches!(action, Action::Split | Action::Concat | Action::Exchange { there: None, .. })
+}

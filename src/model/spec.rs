@@ -1,0 +1,165 @@
+//! A model by its numbers, before any layer is written.
+
+use super::dim::Sizes;
+use super::op::VectorKind;
+
+/// Which family a model belongs to: how its layers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// Encoder with norms after the residuals, trained with a masked-language-model head.
+    Bert,
+    /// The same with norms before the residuals and a last one, as Megatron has it.
+    MegatronBert,
+    /// Decoder with layer norms before, learned positions and one hidden layer in the MLP.
+    Gpt,
+    /// GPT-like, with projections in and out, and norms before or after.
+    Opt,
+    /// Decoder with root-mean-square norms, rotary positions and a gated MLP.
+    Llama,
+    /// GPT-like with rotary positions, attention and MLP side by side.
+    GptNeox,
+}
+
+/// What stands between the matmuls of the MLP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Activation {
+    /// GELU, in any of its forms.
+    Gelu,
+    /// max(x, 0).
+    Relu,
+    /// x · sigmoid(x).
+    Silu,
+}
+
+impl Activation {
+    /// Its vector work.
+    pub fn kind(self) -> VectorKind {
+        match self {
+            Self::Gelu => VectorKind::Gelu,
+            Self::Relu => VectorKind::Relu,
+            Self::Silu => VectorKind::Silu,
+        }
+    }
+}
+
+/// Where dropout is applied; a place with probability 0 has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "four places, each with or without")]
+pub struct Dropout {
+    /// After the embedding.
+    pub embedding: bool,
+    /// On attention's probabilities.
+    pub attention: bool,
+    /// Before each residual.
+    pub hidden: bool,
+    /// After the MLP's activation.
+    pub activation: bool,
+}
+
+/// Which matmuls add a bias.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Biases {
+    /// Queries, keys and values.
+    pub qkv: bool,
+    /// Attention's output.
+    pub attention_out: bool,
+    /// Both matmuls of the MLP.
+    pub mlp: bool,
+}
+
+/// Where norms stand, for families that have both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NormPlace {
+    /// At the start of each branch; the residual stream itself is never normed.
+    Before,
+    /// After each residual.
+    After,
+}
+
+/// A model by its numbers.
+///
+/// Invariant, kept by the readers of `input`: every size is at least 1 and at most 2²⁴, layers at
+/// most 100,000; `kv_heads` divides `heads`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of published models")]
+pub struct Spec {
+    /// What its user calls it.
+    pub name: String,
+    /// How its layers are written.
+    pub family: Family,
+    /// Transformer layers.
+    pub layers: u64,
+    /// Elements of a token between layers.
+    pub hidden: u64,
+    /// Query heads.
+    pub heads: u64,
+    /// Key-value heads; as many as query heads without grouping.
+    pub kv_heads: u64,
+    /// Elements of a head.
+    pub head: u64,
+    /// Elements between the MLP's matmuls.
+    pub mlp: u64,
+    /// Tokens that there are.
+    pub vocabulary: u64,
+    /// The vocabulary is padded to a multiple of this even on one device (Megatron's habit).
+    pub vocabulary_multiple: Option<u64>,
+    /// Elements of a token in the embedding table; projected where it is not `hidden`.
+    pub embedding: u64,
+    /// Longest sequence it is made for, and the default one.
+    pub max_sequence: u64,
+    /// Rows of the table of positions; none where positions are rotary.
+    pub positions: Option<u64>,
+    /// Rows of the table of token types; none where there are no types.
+    pub types: Option<u64>,
+    /// Elements of a head that carry a rotary position.
+    pub rotary: u64,
+    /// Tokens that attention looks back at most, where it is limited; recorded, and not used to
+    /// count less work.
+    pub sliding_window: Option<u64>,
+    /// Between the MLP's matmuls.
+    pub activation: Activation,
+    /// Which matmuls add a bias.
+    pub biases: Biases,
+    /// Where dropout is applied.
+    pub dropout: Dropout,
+    /// Where norms stand.
+    pub norm_place: NormPlace,
+    /// Whether the residual stream is normed once more before the head.
+    pub final_norm: bool,
+    /// Whether queries and keys are normed within each head.
+    pub qk_norm: bool,
+    /// Whether attention and MLP read the same input side by side.
+    pub parallel_residual: bool,
+    /// Whether the head uses the embedding's table.
+    pub tied: bool,
+}
+
+impl Spec {
+    /// Sizes of the whole model on one device.
+    pub fn sizes(&self, micro_batch: u64, sequence: u64) -> Sizes {
+        Sizes {
+            batch: micro_batch,
+            sequence,
+            keys: sequence,
+            hidden: self.hidden,
+            embedding: self.embedding,
+            kv_heads: self.kv_heads,
+            group: self.heads / self.kv_heads,
+            head: self.head,
+            rotary: self.rotary,
+            mlp: self.mlp,
+            vocabulary: self.padded_vocabulary(1),
+            positions: self.positions.unwrap_or(0),
+            types: self.types.unwrap_or(0),
+        }
+    }
+
+    /// The vocabulary as `width` devices divide it: padded to 128 for each of them, on one device
+    /// only where the model says so.
+    pub fn padded_vocabulary(&self, width: u64) -> u64 {
+        match (self.vocabulary_multiple, width) {
+            (None, 1) => self.vocabulary,
+            (multiple, _) => self.vocabulary.next_multiple_of(multiple.unwrap_or(128) * width),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Tensor and sequence parallelism: where the devices that share a layer must exchange.
+//!
+//! Which dimensions are cut is a property of their names ([`Dim::is_cut`]); the exchanges follow:
+//!
+//! - A product of a whole activation with something cut leaves each device with a part of the
+//!   activation's gradient: the activation *enters* the divided region, and on the way back its
+//!   gradients are summed.
+//! - A sum over a cut dimension leaves each device with a part of the result: it *leaves* the
+//!   divided region through a sum over devices.
+//! - A loss over a cut vocabulary exchanges three values per token: the largest logit, the sum of
+//!   exponentials, and the logit of the token itself.
+//!
+//! With sequence parallelism what is not cut is divided along the sequence instead of held by all:
+//! to enter is to gather (and on the way back to sum and scatter), to leave is to sum and scatter.
+
+use std::collections::BTreeMap;
+
+use crate::model::dim::Dim;
+use crate::model::layer::Action;
+use crate::model::layer::Form;
+use crate::model::layer::Graph;
+use crate::model::layer::Layer;
+use crate::model::layer::Step;
+use crate::model::layer::Tensor;
+use crate::model::layer::TensorId;
+use crate::model::op::CollectiveKind;
+use crate::model::op::Pass;
+use crate::model::op::VectorKind;
+
+/// The layer with the exchanges that its division among several devices needs.
+pub fn divide(layer: &Layer, sequence_parallel: bool) -> Layer {
+    let mut division = Division {
+        graph: Graph { tensors: layer.graph.tensors.clone(), steps: Vec::new() },
+        sequence_parallel,
+        entered: BTreeMap::new(),
+    };
+    if let Some(input) = layer.input {
+        division.graph.tensors[input.0].scattered = sequence_parallel;
+    }
+    for step in &layer.graph.steps {
+        division.add(step.clone());
+    }
+    Layer { graph: division.graph, ..layer.clone() }
+}
+
+struct Division {
+    graph: Graph,
+    sequence_parallel: bool,
+    /// Whole activations that are already in the divided region, and their name there.
+    entered: BTreeMap<TensorId, TensorId>,
+}
+
+impl Division {
+    fn add(&mut self, mut step: Step) {
+        match &step.action {
+            Action::Contract => {
+                self.enter_operands(&mut step);
+                let summed = self.graph.contraction(&step).k;
+                self.add_summed(step, &summed);
+            }
+            Action::Gather => self.add_summed(step, &[Dim::Vocabulary]),
+            Action::Vector { kind: VectorKind::CrossEntropy, .. } => self.add_loss(step),
+            _ => self.add_alike(step),
+        }
+    }
+
+    /// Adds a step whose results are divided as what it reads is.
+    fn add_alike(&mut self, step: Step) {
+        let scattered = step.reads.iter().any(|&id| self.graph.at(id).scattered);
+        for written in &step.writes {
+            let tensor = &mut self.graph.tensors[written.0];
+            tensor.scattered = scattered && !tensor.is_cut();
+        }
+        self.graph.steps.push(step);
+    }
+
+    /// Lets a whole operand enter where the other one is cut.
+    fn enter_operands(&mut self, step: &mut Step) {
+        let cut = |graph: &Graph, id: TensorId| graph.at(id).is_cut();
+        let either = step.reads.iter().any(|&id| cut(&self.graph, id));
+        for read in &mut step.reads {
+            let whole = !cut(&self.graph, *read) && !self.graph.at(*read).form.is_weight();
+            if either && whole {
+                *read = self.enter(*read);
+            }
+        }
+    }
+
+    fn enter(&mut self, id: TensorId) -> TensorId {
+        if let Some(&inside) = self.entered.get(&id) {
+            return inside;
+        }
+        let tensor = self.graph.at(id).clone();
+        let inside = self.graph.tensor(Tensor { scattered: false, ..tensor.clone() });
+        let (there, back) = if self.sequence_parallel {
+            (Some(CollectiveKind::AllGather), CollectiveKind::ReduceScatter)
+        } else {
+            (None, CollectiveKind::AllReduce)
+        };
+        self.exchange(&format!("{}_enter", tensor.name), (there, Some(back)), id, inside);
+        self.entered.insert(id, inside);
+        inside
+    }
+
+    /// Adds a step that sums over dimensions, and the sum over devices if one of them is cut.
+    fn add_summed(&mut self, mut step: Step, summed: &[Dim]) {
+        let cut = summed.iter().any(|dim| dim.is_cut());
+        if !cut {
+            return self.add_alike(step);
+        }
+        let result = step.writes[0];
+        let tensor = self.graph.at(result).clone();
+        let name = format!("{}_partial", tensor.name);
+        let partial = self.graph.tensor(Tensor { name, ..tensor.clone() });
+        step.writes[0] = partial;
+        self.graph.steps.push(step);
+        self.graph.tensors[result.0].scattered = self.sequence_parallel;
+        let ways = if self.sequence_parallel {
+            (Some(CollectiveKind::ReduceScatter), Some(CollectiveKind::AllGather))
+        } else {
+            (Some(CollectiveKind::AllReduce), None)
+        };
+        self.exchange(&format!("{}_leave", tensor.name), ways, partial, result);
+    }
+
+    fn add_loss(&mut self, step: Step) {
+        let mut value = step.writes[0];
+        let dims = self.graph.at(value).dims.clone();
+        let cut = step.reads.iter().any(|&id| self.graph.at(id).is_cut());
+        self.graph.steps.push(step);
+        if !cut {
+            return;
+        }
+        for part in ["largest", "sum", "target"] {
+            let name = format!("loss_{part}");
+            let summed = self.graph.tensor(Tensor {
+                name: name.clone(),
+                dims: dims.clone(),
+                form: Form::Wide,
+                scattered: false,
+                on_chip: false,
+            });
+            self.exchange(&name, (Some(CollectiveKind::AllReduce), None), value, summed);
+            value = summed;
+        }
+    }
+
+    fn exchange(
+        &mut self,
+        name: &str,
+        (there, back): (Option<CollectiveKind>, Option<CollectiveKind>),
+        from: TensorId,
+        to: TensorId,
+    ) {
+        self.graph.steps.push(Step {
+            name: name.into(),
+            action: Action::Exchange { there, back },
+            pass: Pass::Forward,
+            reads: vec![from],
+            writes: vec![to],
+            core: false,
+            again: false,
+        });
+    }
+}

@@ -1,0 +1,128 @@
+//! Which settings are legal for a model, and why the others are not.
+
+use super::Setting;
+use crate::model::Model;
+use crate::model::dim::Sizes;
+use crate::model::spec::Spec;
+
+/// Why a model cannot be trained in a setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Illegal {
+    /// Heads or MLP cannot be divided evenly.
+    #[error("tensor-parallel width {width} {problem}; legal widths are {}", list(legal))]
+    Width {
+        /// The width asked for.
+        width: u64,
+        /// What is in its way, as "does not divide …".
+        problem: String,
+        /// All widths that would do.
+        legal: Vec<u64>,
+    },
+    /// A sequence cannot be divided evenly.
+    #[error(
+        "sequence parallelism cannot divide {sequence} tokens among {width} devices; use a sequence that is a multiple of {width}, or no sequence parallelism"
+    )]
+    UnevenSequence {
+        /// Tokens.
+        sequence: u64,
+        /// Devices.
+        width: u64,
+    },
+    /// The table of positions has fewer rows.
+    #[error(
+        "a sequence of {sequence} tokens is longer than the model's {positions} learned positions; use at most {positions}"
+    )]
+    TooLong {
+        /// Tokens.
+        sequence: u64,
+        /// What the model was made for.
+        positions: u64,
+    },
+    /// Nothing to do.
+    #[error("{what} is 0; use at least 1")]
+    Nothing {
+        /// Which quantity.
+        what: &'static str,
+    },
+    /// Numbers beyond what can be counted exactly.
+    #[error(
+        "a {layer} layer with {micro_batch} x {sequence} tokens is too large to count exactly; use a shorter sequence or a smaller micro-batch"
+    )]
+    TooLarge {
+        /// Which layer.
+        layer: String,
+        /// Sequences of a micro-batch.
+        micro_batch: u64,
+        /// Tokens of a sequence.
+        sequence: u64,
+    },
+}
+
+/// All widths that divide a model evenly, in ascending order.
+///
+/// A width divides the heads and the MLP; it divides the key-value heads, or is a multiple of them:
+/// then each device holds one, and several devices the same.
+pub fn legal_widths(spec: &Spec) -> Vec<u64> {
+    (1..=spec.heads).filter(|&width| problem(spec, width).is_none()).collect()
+}
+
+fn problem(spec: &Spec, width: u64) -> Option<String> {
+    if width == 0 {
+        return Some("is less than one device".into());
+    }
+    if !spec.heads.is_multiple_of(width) {
+        return Some(format!("does not divide the {} heads", spec.heads));
+    }
+    if !spec.mlp.is_multiple_of(width) {
+        return Some(format!("does not divide the MLP's {} elements", spec.mlp));
+    }
+    let kv_heads = spec.kv_heads;
+    let even = kv_heads.is_multiple_of(width) || width.is_multiple_of(kv_heads);
+    (!even).then(|| format!("neither divides the {kv_heads} key-value heads nor is a multiple"))
+}
+
+/// What is in the way of training `model` so.
+pub fn check(model: &Model, setting: Setting) -> Result<(), Illegal> {
+    let Setting { micro_batch, sequence, tensor_parallel: width, .. } = setting;
+    if micro_batch == 0 {
+        return Err(Illegal::Nothing { what: "the micro-batch" });
+    }
+    if sequence == 0 {
+        return Err(Illegal::Nothing { what: "the sequence" });
+    }
+    if let Some(problem) = problem(&model.spec, width) {
+        return Err(Illegal::Width { width, problem, legal: legal_widths(&model.spec) });
+    }
+    if setting.sequence_parallel && !sequence.is_multiple_of(width) {
+        return Err(Illegal::UnevenSequence { sequence, width });
+    }
+    let positions = model.spec.max_sequence;
+    if model.spec.positions.is_some() && sequence > positions {
+        return Err(Illegal::TooLong { sequence, positions });
+    }
+    let whole = model.spec.sizes(micro_batch, sequence);
+    for (kind, layer) in model.kinds.iter().enumerate() {
+        if !layer.within_limits(&whole, model.occurrences(kind)) {
+            return Err(Illegal::TooLarge { layer: layer.name.clone(), micro_batch, sequence });
+        }
+    }
+    Ok(())
+}
+
+/// Sizes of what one of `width` devices holds.
+pub fn divided(spec: &Spec, setting: Setting) -> Sizes {
+    let width = setting.tensor_parallel;
+    let whole = spec.sizes(setting.micro_batch, setting.sequence);
+    let kv_heads = whole.kv_heads.div_ceil(width);
+    Sizes {
+        kv_heads,
+        group: spec.heads / width / kv_heads,
+        mlp: whole.mlp / width,
+        vocabulary: spec.padded_vocabulary(width) / width,
+        ..whole
+    }
+}
+
+fn list(widths: &[u64]) -> String {
+    widths.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
