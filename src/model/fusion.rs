@@ -7,7 +7,8 @@
 //!   joins the last, which waits least for the others.
 //! - Vector work whose own result nobody reads (a bias's gradient) joins the vector work that makes
 //!   what it reads.
-//! - What stays on the chip may have several readers and still be joined.
+//! - Attention's core runs tile by tile where its tensors stay on the chip: there, its own steps
+//!   join even where the gradients read the same tensor.
 //! - Splitting and joining tensors costs nothing and leaves no operator.
 //!
 //! A tensor crosses HBM where it enters or leaves such a group, or is kept for the backward pass.
@@ -158,12 +159,12 @@ impl<'a> Fusion<'a> {
         let id = self.same_as[id.0];
         let maker = self.makers[id.0]?;
         let content = &self.graph.steps[maker];
-        let alone = self.readers[id.0].iter().all(|&other| other == reader);
+        let others_too = self.readers[id.0].iter().any(|&other| other != reader);
+        let tile_by_tile = self.graph.at(id).on_chip && self.graph.steps[reader].core;
+        let alone = !others_too || tile_by_tile;
         match content.action {
-            Action::Vector { .. } => {
-                (alone || nobody_reads || self.graph.at(id).on_chip).then_some(maker)
-            }
-            Action::Contract => (alone || self.graph.at(id).on_chip).then_some(maker),
+            Action::Vector { .. } => (alone || nobody_reads).then_some(maker),
+            Action::Contract => alone.then_some(maker),
             Action::Split if alone => self.only_for(content.reads[0], maker, false),
             _ => None,
         }

@@ -1,0 +1,182 @@
+//! The built-in models as training graphs, against published counts and closed forms.
+
+use phaze::graph::Dag;
+use phaze::input;
+use phaze::model::Attention;
+use phaze::model::Model;
+use phaze::model::op::CollectiveKind;
+use phaze::model::op::Op;
+use phaze::model::op::Work;
+use phaze::parallel;
+use phaze::parallel::Setting;
+use phaze::parallel::Share;
+use phaze::units::Bytes;
+use phaze::units::Flops;
+
+fn setting(model: &Model) -> Setting {
+    Setting {
+        micro_batch: 1,
+        sequence: model.spec.max_sequence,
+        tensor_parallel: 1,
+        sequence_parallel: false,
+        attention: Attention::Stored,
+        element: Bytes(2),
+    }
+}
+
+fn share(model: &Model, setting: Setting) -> Share {
+    parallel::shard(model, setting).unwrap()
+}
+
+fn flops(pass: &Dag<Op>) -> Flops {
+    pass.nodes().iter().map(Op::flops).sum()
+}
+
+/// Forward and backward operations of the whole model, repetitions left out.
+fn training_flops(share: &Share) -> u128 {
+    let layers = share.sequence.iter().map(|&kind| &share.kinds[kind]);
+    layers.map(|l| flops(&l.forward).0 + flops(&l.backward).0 - l.repeated.0).sum()
+}
+
+#[test]
+fn every_built_in_model_has_exactly_its_published_parameters() {
+    let published: [(&str, u64); 11] = [
+        ("bert-large", 335_141_888),
+        ("gpt2-xl", 1_557_611_200),
+        ("opt-350m", 331_196_416),
+        ("llama2-7b", 6_738_415_616),
+        ("llama2-70b", 68_976_648_192),
+        ("llama3-8b", 8_030_261_248),
+        ("llama3-70b", 70_553_706_496),
+        ("llama3-405b", 405_853_388_800),
+        ("mistral-7b", 7_241_732_096),
+        ("qwen2-7b", 7_615_616_512),
+        ("gpt3-175b", 174_615_846_912),
+    ];
+    for (name, parameters) in published {
+        assert_eq!(input::model(name).unwrap().parameters(), parameters, "{name}");
+    }
+}
+
+#[test]
+fn gpt_models_have_the_parameters_of_the_closed_form() {
+    // (layers, hidden, padded vocabulary, positions)
+    let shapes: [(&str, [u64; 4]); 5] = [
+        ("megatron-gpt2-2.5b", [54, 1920, 50_304, 1024]),
+        ("megatron-gpt2-8.3b", [72, 3072, 50_304, 1024]),
+        ("megatron-22b", [48, 6144, 51_200, 2048]),
+        ("megatron-530b", [105, 20_480, 51_200, 2048]),
+        ("megatron-1t", [128, 25_600, 51_200, 2048]),
+    ];
+    for (name, [l, h, v, s]) in shapes {
+        let expected = l * (12 * h * h + 13 * h) + (v + s) * h + 2 * h;
+        assert_eq!(input::model(name).unwrap().parameters(), expected, "{name}");
+    }
+}
+
+#[test]
+fn bert_counts_its_masked_token_head_apart() {
+    let (h, v) = (1024, 30_522);
+    let head = h * h + h + 2 * h + v;
+    assert_eq!(input::model("bert-large").unwrap().training_head_parameters(), head);
+    // Megatron's form: one more norm after the last layer instead of after the embedding, and a
+    // padded vocabulary.
+    let megatron = input::model("megatron-bert").unwrap();
+    assert_eq!(megatron.parameters(), 335_141_888 + (30_592 - v) * h);
+    assert_eq!(megatron.training_head_parameters(), head + 30_592 - v);
+}
+
+#[test]
+fn a_gpt_layer_keeps_what_the_published_accounting_says() {
+    for (name, width) in [
+        ("megatron-22b", 8),
+        ("gpt3-175b", 8),
+        ("gpt3-175b", 4),
+        ("megatron-530b", 8),
+        ("megatron-1t", 8),
+        ("megatron-gpt2-8.3b", 2),
+    ] {
+        let model = input::model(name).unwrap();
+        for micro_batch in [1, 2, 4] {
+            let base = Setting { micro_batch, ..setting(&model) };
+            let (s, b, t) = (base.sequence, micro_batch, width);
+            let (h, a) = (model.spec.hidden, model.spec.heads);
+            let (sbh, scores) = (s * b * h, 5 * a * s * s * b);
+            let kept = |setting| share(&model, setting).kinds[1].kept.0;
+            let wide = Setting { tensor_parallel: t, ..base };
+            let scattered = Setting { sequence_parallel: true, ..wide };
+            assert_eq!(kept(base), 34 * sbh + scores, "{name}");
+            assert_eq!(kept(wide), 10 * sbh + 24 * sbh / t + scores / t, "{name}");
+            assert_eq!(kept(scattered), (34 * sbh + scores) / t, "{name}");
+            let again = |setting| Setting { attention: Attention::Recomputed, ..setting };
+            assert_eq!(kept(again(base)), 34 * sbh, "{name}");
+            assert_eq!(kept(again(wide)), 10 * sbh + 24 * sbh / t, "{name}");
+            assert_eq!(kept(again(scattered)), 34 * sbh / t, "{name}");
+        }
+    }
+}
+
+#[test]
+fn training_operations_of_gpt_models_equal_the_closed_form() {
+    for name in ["gpt2-xl", "megatron-gpt2-8.3b", "gpt3-175b", "megatron-1t"] {
+        let model = input::model(name).unwrap();
+        let spec = &model.spec;
+        let padded = u128::from(spec.padded_vocabulary(1));
+        let [s, l, h] = [spec.max_sequence, spec.layers, spec.hidden].map(u128::from);
+        for attention in [Attention::Stored, Attention::Recomputed] {
+            let share = share(&model, Setting { attention, ..setting(&model) });
+            let found = training_flops(&share);
+            // 72·s·l·h²·(1 + s/(6h) + V/(12·l·h)), multiplied out.
+            assert_eq!(found, 72 * s * l * h * h + 12 * s * s * l * h + 6 * s * h * padded);
+            // 96·s·l·h²·(1 + s/(6h) + V/(16·l·h)), multiplied out.
+            let recomputed = found + flops(&share.kinds[1].forward).0 * l;
+            assert_eq!(recomputed, 96 * s * l * h * h + 16 * s * s * l * h + 6 * s * h * padded);
+            let repeated = if attention == Attention::Stored { 0 } else { 2 * s * s * h };
+            assert_eq!(share.kinds[1].repeated.0, repeated, "{name}: the scores, once more");
+        }
+    }
+}
+
+#[test]
+fn the_devices_of_a_layer_exchange_what_megatron_exchanges() {
+    use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
+    let model = input::model("gpt3-175b").unwrap();
+    let exchanged = |sequence_parallel| {
+        let wide = Setting { tensor_parallel: 8, sequence_parallel, ..setting(&model) };
+        let share = share(&model, wide);
+        let passes = share.kinds.iter().flat_map(|l| [&l.forward, &l.backward]);
+        passes.map(collectives).collect::<Vec<_>>()
+    };
+    let large = 2048 * 12_288 * 2;
+    let small = 2048 * 4;
+    let all = |kind, n| vec![(kind, large); n];
+    let plain = exchanged(false);
+    assert_eq!(plain[0], all(AllReduce, 1), "embedding forward");
+    assert_eq!(plain[1], [], "embedding backward");
+    assert_eq!(plain[2], all(AllReduce, 2), "transformer forward");
+    assert_eq!(plain[3], all(AllReduce, 2), "transformer backward");
+    assert_eq!(plain[4], [(AllReduce, small); 3], "head forward");
+    assert_eq!(plain[5], all(AllReduce, 1), "head backward");
+    let scattered = exchanged(true);
+    assert_eq!(scattered[0], all(ReduceScatter, 1));
+    assert_eq!(scattered[1], all(AllGather, 1));
+    assert_eq!(scattered[2], [all(AllGather, 2), all(ReduceScatter, 2)].concat());
+    // Two gather gradients, two gather the sharded inputs once more.
+    assert_eq!(scattered[3], [all(AllGather, 4), all(ReduceScatter, 2)].concat());
+    let small_ones = vec![(AllReduce, small); 3];
+    assert_eq!(scattered[4], [small_ones, all(AllGather, 1)].concat());
+    assert_eq!(scattered[5], [all(AllGather, 1), all(ReduceScatter, 1)].concat());
+}
+
+fn collectives(pass: &Dag<Op>) -> Vec<(CollectiveKind, u64)> {
+    let mut found: Vec<_> = pass
+        .nodes()
+        .iter()
+        .filter_map(|op| match &op.work {
+            Work::Collective(collective) => Some((collective.kind, collective.size.0)),
+            _ => None,
+        })
+        .collect();
+    found.sort();
+    found
+}
