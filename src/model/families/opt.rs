@@ -1,4 +1,4 @@
-//! OPT: learned positions, ReLU, norms before the branches, or after the residuals in the one size
+//! OPT: learned positions, `ReLU`, norms before the branches, or after the residuals in the one size
 //! that also projects a narrower embedding.
 
 use super::blocks;
