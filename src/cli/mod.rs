@@ -6,6 +6,9 @@
 mod design_args;
 mod designs;
 mod files;
+mod inspect;
+mod model_args;
+mod models;
 
 use std::io;
 use std::process::ExitCode;
@@ -14,6 +17,7 @@ use clap::Parser;
 use clap::Subcommand;
 
 use self::design_args::DesignArgs;
+use self::model_args::ModelArgs;
 use crate::input::InputError;
 
 /// Find the accelerator and the way to train on it that suit a language model best.
@@ -30,6 +34,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Models(models::Args),
+    Inspect(inspect::Args),
     Designs(designs::Args),
 }
 
@@ -80,6 +86,8 @@ impl From<io::Error> for Refusal {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.command {
+        Command::Models(args) => args.run(),
+        Command::Inspect(args) => args.run(),
         Command::Designs(args) => args.run(),
     };
     match ended {

@@ -159,6 +159,10 @@ impl<'a> Fusion<'a> {
         let id = self.same_as[id.0];
         let maker = self.makers[id.0]?;
         let content = &self.graph.steps[maker];
+        if content.again != self.graph.steps[reader].again {
+            // What is done again serves several gradients: none of them may hold it up.
+            return None;
+        }
         let others_too = self.readers[id.0].iter().any(|&other| other != reader);
         let tile_by_tile = self.graph.at(id).on_chip && self.graph.steps[reader].core;
         let alone = !others_too || tile_by_tile;

@@ -33,6 +33,16 @@ pub enum Attention {
     Recomputed,
 }
 
+impl Attention {
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::Recomputed => "recomputed",
+        }
+    }
+}
+
 /// A model: few kinds of layers, and the order in which they stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {

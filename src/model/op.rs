@@ -200,6 +200,55 @@ impl Matmul {
     }
 }
 
+impl VectorKind {
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Bias => "bias",
+            Self::Scale => "scale",
+            Self::Mask => "mask",
+            Self::Multiply => "multiply",
+            Self::Relu => "relu",
+            Self::Gelu => "gelu",
+            Self::Silu => "silu",
+            Self::Tanh => "tanh",
+            Self::Dropout => "dropout",
+            Self::Softmax => "softmax",
+            Self::LayerNorm => "layer_norm",
+            Self::RmsNorm => "rms_norm",
+            Self::Rotary => "rotary",
+            Self::CrossEntropy => "cross_entropy",
+            Self::Sgd => "sgd",
+            Self::Adam => "adam",
+        }
+    }
+}
+
+impl CollectiveKind {
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AllReduce => "all_reduce",
+            Self::AllGather => "all_gather",
+            Self::ReduceScatter => "reduce_scatter",
+        }
+    }
+}
+
+impl CoreKind {
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tensor => "tensor",
+            Self::Vector => "vector",
+            Self::Both => "both",
+            Self::Network => "network",
+            Self::None => "none",
+        }
+    }
+}
+
 impl VectorWork {
     /// How many elements it passes over.
     pub fn elements(self) -> u64 {
@@ -224,5 +273,21 @@ impl Op {
             Work::Matmul { matmul, .. } => matmul.flops(),
             Work::Vector(_) | Work::Move | Work::Collective(_) => Flops::ZERO,
         }
+    }
+
+    /// The least that it can read from and write to HBM, its operands crossing once.
+    ///
+    /// `element` is the size of one activation or weight.
+    pub fn hbm_bytes(&self, element: Bytes) -> (Bytes, Bytes) {
+        let (mut read, mut written) = (self.traffic.hbm_read, self.traffic.hbm_written);
+        if let Work::Matmul { matmul, homes, .. } = &self.work {
+            let Matmul { b, m, k, n } = *matmul;
+            let crossing = |home, elements: u64| {
+                if home == Home::Hbm { element * elements } else { Bytes::ZERO }
+            };
+            read += crossing(homes.a, b * m * k) + crossing(homes.b, b * k * n);
+            written += crossing(homes.out, b * m * n);
+        }
+        (read, written)
     }
 }

@@ -20,6 +20,20 @@ pub enum Family {
     GptNeox,
 }
 
+impl Family {
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bert => "bert",
+            Self::MegatronBert => "megatron-bert",
+            Self::Gpt => "gpt",
+            Self::Opt => "opt",
+            Self::Llama => "llama",
+            Self::GptNeox => "gpt_neox",
+        }
+    }
+}
+
 /// What stands between the matmuls of the MLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Activation {

@@ -3,4 +3,6 @@
 //! Not here: where the text goes (see `cli`), and any decision about it.
 
 pub mod design;
+pub mod inspect;
+pub mod models;
 pub mod quantity;

@@ -1,0 +1,101 @@
+//! `phaze inspect`: what training a model computes, keeps and exchanges.
+
+use std::io::Write;
+
+use clap::Args as ClapArgs;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser as _;
+
+use super::Exit;
+use super::ModelArgs;
+use super::Refusal;
+use super::model_args::LARGEST_MICRO_BATCH;
+use super::model_args::LARGEST_WIDTH;
+use crate::input::InputError;
+use crate::model::Model;
+use crate::model::Optimizer;
+use crate::parallel::Setting;
+use crate::report::inspect;
+use crate::report::inspect::Inspection;
+use crate::units::Bytes;
+
+/// Show a model's training graph: parameters, FLOPs, operators, memory and exchanges.
+#[derive(ClapArgs)]
+pub struct Args {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Sequences that pass through the model together
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_MICRO_BATCH))]
+    micro_batch: u64,
+    /// Devices that share each layer
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_WIDTH))]
+    tensor_parallel: u64,
+    /// Bytes of one activation, weight or gradient as the passes compute with it
+    #[arg(long, value_name = "BYTES", default_value_t = 2,
+          value_parser = clap::value_parser!(u64).range(1..=8))]
+    element_bytes: u64,
+    /// Whose gradients and state are counted [default: adam-mixed, or sgd with --published]
+    #[arg(long, value_name = "NAME", value_parser = optimizer())]
+    optimizer: Option<Optimizer>,
+    /// Count as the published evaluation does: stored attention, plain gradient descent
+    #[arg(long)]
+    published: bool,
+    /// Print JSON, with everything there is
+    #[arg(long, conflicts_with = "dot")]
+    json: bool,
+    /// Print one layer's graph for Graphviz: `embedding`, `transformer`, `head`, or `layer` for
+    /// the most frequent
+    #[arg(long, value_name = "LAYER")]
+    dot: Option<String>,
+}
+
+impl Args {
+    /// Answers on standard output.
+    pub fn run(&self) -> Result<Exit, Refusal> {
+        let model = self.model.load()?;
+        let setting = Setting {
+            micro_batch: self.micro_batch,
+            tensor_parallel: self.tensor_parallel,
+            element: Bytes(self.element_bytes),
+            ..self.model.options.setting(&model, self.published)
+        };
+        let default = if self.published { Optimizer::Sgd } else { Optimizer::AdamMixed };
+        let optimizer = self.optimizer.unwrap_or(default);
+        let inspection = Inspection::new(&model, setting, optimizer)
+            .map_err(|illegal| Refusal::Options(format!("{}: {illegal}", self.model.model)))?;
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        match &self.dot {
+            Some(name) => {
+                inspect::dot(&inspection.share.kinds[layer_named(&model, name)?], &mut out)?;
+            }
+            None if self.json => inspect::json(&inspection, &mut out)?,
+            None => inspect::text(&inspection, &mut out)?,
+        }
+        out.flush()?;
+        Ok(Exit::Done)
+    }
+}
+
+/// The kind of layer that a user calls `name`; `layer` is the most frequent one.
+fn layer_named(model: &Model, name: &str) -> Result<usize, Refusal> {
+    let kinds = 0..model.kinds.len();
+    let found = if name == "layer" {
+        kinds.max_by_key(|&kind| model.occurrences(kind))
+    } else {
+        kinds.into_iter().find(|&kind| model.kinds[kind].name == name)
+    };
+    found.ok_or_else(|| {
+        let mut known: Vec<String> = model.kinds.iter().map(|kind| kind.name.clone()).collect();
+        known.push("layer".into());
+        let (file, what, found) = ("--dot".into(), "layer".into(), name.into());
+        InputError::Unknown { file, what, found, known }.into()
+    })
+}
+
+fn optimizer() -> impl clap::builder::TypedValueParser<Value = Optimizer> {
+    PossibleValuesParser::new(Optimizer::ALL.map(Optimizer::name)).map(|name| {
+        Optimizer::named(&name).expect("the parser lets only names of optimizers through")
+    })
+}

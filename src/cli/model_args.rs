@@ -1,0 +1,94 @@
+//! The model that a command is about, and how it is trained.
+
+use std::path::Path;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser as _;
+
+use super::Refusal;
+use super::files;
+use crate::input;
+use crate::input::hf_config;
+use crate::model::Attention;
+use crate::model::Model;
+use crate::parallel::Setting;
+use crate::units::Bytes;
+
+/// The largest `--seq`, `--micro-batch` and `--tensor-parallel`: beyond any use, and small enough
+/// to count with.
+pub const LARGEST_SEQUENCE: u64 = 1 << 24;
+pub const LARGEST_MICRO_BATCH: u64 = 1 << 16;
+pub const LARGEST_WIDTH: u64 = 1 << 16;
+
+/// A model by name or path, with the options that every command about models takes.
+#[derive(Args)]
+pub struct ModelArgs {
+    /// A built-in model (`phaze models` lists them) or the path of a Hugging Face config.json;
+    /// `-` reads one from standard input
+    pub model: String,
+    #[command(flatten)]
+    pub options: ModelOptions,
+}
+
+/// How a model is trained, apart from its division among devices.
+#[derive(Args, Clone, Debug)]
+pub struct ModelOptions {
+    /// Tokens in a sequence [default: the most that the model was made for]
+    #[arg(long, value_name = "TOKENS",
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_SEQUENCE))]
+    pub seq: Option<u64>,
+    /// Keep attention's probabilities for the backward pass, or compute them once more [default:
+    /// recomputed, or stored with --published]
+    #[arg(long, value_name = "HOW",
+          value_parser = PossibleValuesParser::new(["stored", "recomputed"]).map(|name| attention(&name)))]
+    pub attention: Option<Attention>,
+    /// Divide norms, dropouts and residuals along the sequence where devices share a layer
+    #[arg(long)]
+    pub sequence_parallel: bool,
+}
+
+impl ModelArgs {
+    /// Reads the model.
+    pub fn load(&self) -> Result<Model, Refusal> {
+        load(&self.model)
+    }
+}
+
+impl ModelOptions {
+    /// How `model` is trained with these options on one device; the caller sets the rest.
+    pub fn setting(&self, model: &Model, published: bool) -> Setting {
+        let default = if published { Attention::Stored } else { Attention::Recomputed };
+        Setting {
+            micro_batch: 1,
+            sequence: self.seq.unwrap_or(model.spec.max_sequence),
+            tensor_parallel: 1,
+            sequence_parallel: self.sequence_parallel,
+            attention: self.attention.unwrap_or(default),
+            element: Bytes(2),
+        }
+    }
+}
+
+/// Reads the model that a user calls `name`: a built-in one, or a file.
+pub fn load(name: &str) -> Result<Model, Refusal> {
+    let built_in = input::model_names().iter().any(|known| known == name);
+    if !built_in && is_path(name) {
+        let path = Path::new(name);
+        let text = files::read(path, hf_config::LONGEST)?;
+        return Ok(hf_config::read(&files::name(path), &text)?);
+    }
+    Ok(input::model(name)?)
+}
+
+/// Whether a user means a file: it looks like one, or it is there.
+fn is_path(name: &str) -> bool {
+    let looks_like_one = name == "-" || name.contains(['/', '\\']);
+    let path = Path::new(name);
+    let suffixed = path.extension().is_some_and(|suffix| suffix == "json" || suffix == "toml");
+    looks_like_one || suffixed || path.exists()
+}
+
+fn attention(name: &str) -> Attention {
+    if name == "stored" { Attention::Stored } else { Attention::Recomputed }
+}

@@ -1,0 +1,224 @@
+//! An inspection for people.
+
+use std::io;
+use std::io::Write;
+
+use super::Inspection;
+use super::StateBytes;
+use super::pass_flops;
+use super::vector_work;
+use crate::graph::Dag;
+use crate::model::op::Op;
+use crate::model::op::Work;
+use crate::parallel::LayerShare;
+use crate::parallel::Setting;
+use crate::report::quantity::bytes;
+use crate::report::quantity::grouped;
+use crate::report::quantity::si;
+use crate::units::Bytes;
+use crate::units::Flops;
+
+/// Writes the whole inspection, at most 100 columns wide.
+pub fn write(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
+    heading(inspection, out)?;
+    model(inspection, out)?;
+    device(inspection, out)?;
+    layers(inspection, out)?;
+    for (_, layer) in inspection.layers() {
+        operators(&format!("{}, forward", layer.name), &layer.forward, inspection, out)?;
+        operators(&format!("{}, backward", layer.name), &layer.backward, inspection, out)?;
+    }
+    Ok(())
+}
+
+fn heading(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
+    let spec = &inspection.model.spec;
+    writeln!(out, "{}", spec.name)?;
+    let grouping = if spec.kv_heads == spec.heads {
+        String::new()
+    } else {
+        format!(" ({} for keys and values)", spec.kv_heads)
+    };
+    writeln!(
+        out,
+        "  {} family, {} layers, hidden {}, {} heads{grouping} of {}, MLP {},",
+        spec.family.name(),
+        grouped(spec.layers),
+        grouped(spec.hidden),
+        grouped(spec.heads),
+        spec.head,
+        grouped(spec.mlp),
+    )?;
+    let mut notes = vec![format!("vocabulary {}", grouped(spec.vocabulary))];
+    notes.push(match spec.positions {
+        Some(rows) => format!("{} learned positions", grouped(rows)),
+        None => "rotary positions".into(),
+    });
+    if spec.embedding != spec.hidden {
+        notes.push(format!("embedding {}", grouped(spec.embedding)));
+    }
+    if let Some(window) = spec.sliding_window {
+        notes.push(format!("sliding window {} (work counted in full)", grouped(window)));
+    }
+    notes.push(if spec.tied { "tied head".into() } else { "head of its own".into() });
+    writeln!(out, "  {}", notes.join(", "))?;
+    let Setting { micro_batch, sequence, attention, element, .. } = inspection.share.setting;
+    writeln!(
+        out,
+        "  sequence {}, micro-batch {}, attention {}, {} bytes per element",
+        grouped(sequence),
+        grouped(micro_batch),
+        attention.name(),
+        element.0
+    )?;
+    writeln!(out)
+}
+
+fn model(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
+    let parameters = inspection.model.parameters();
+    let head = inspection.model.training_head_parameters();
+    writeln!(out, "Whole model")?;
+    line(out, "parameters", &grouped(parameters))?;
+    if head > 0 {
+        line(out, "  training head besides", &grouped(head))?;
+    }
+    let name = inspection.optimizer.name();
+    state(out, inspection.state(parameters + head), name)?;
+    let flops = inspection.flops;
+    writeln!(out, "  {:<34} {:>26} {:>18}", "FLOPs of matmuls", "per sequence", "per token")?;
+    let mut row = |what: &str, flops: Flops| {
+        let per_token = flops.0 / u128::from(inspection.share.setting.sequence);
+        writeln!(out, "    {what:<32} {:>26} {:>18}", grouped(flops.0), grouped(per_token))
+    };
+    row("forward", flops.forward)?;
+    row("training", flops.training)?;
+    row("training with full recompute", flops.full_recompute)?;
+    if flops.attention_repeated > Flops::ZERO {
+        row("scores computed again, besides", flops.attention_repeated)?;
+    }
+    writeln!(out)
+}
+
+fn device(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
+    let setting = inspection.share.setting;
+    match (setting.tensor_parallel, setting.sequence_parallel) {
+        (1, _) => writeln!(out, "One device, one micro-batch")?,
+        (width, false) => writeln!(out, "One of {width} tensor-parallel devices, one micro-batch")?,
+        (width, true) => {
+            writeln!(out, "One of {width} tensor- and sequence-parallel devices, one micro-batch")?;
+        }
+    }
+    let parameters = inspection.device_parameters();
+    line(out, "parameters", &grouped(parameters))?;
+    let beyond = |count: fn(&LayerShare) -> u64| -> u64 {
+        inspection.layers().map(|(n, layer)| n * count(layer)).sum()
+    };
+    if setting.tensor_parallel > 1 {
+        line(out, "  further copies, all devices", &grouped(beyond(|layer| layer.replicated)))?;
+        line(out, "  vocabulary padding, all devices", &grouped(beyond(|layer| layer.padded)))?;
+    }
+    if let Some(tied) = inspection.share.tied {
+        line(out, "  of these, table that the head uses", &grouped(tied.parameters))?;
+    }
+    state(out, inspection.state(parameters), inspection.optimizer.name())?;
+    line(out, "kept for the backward pass", &bytes(inspection.kept()))?;
+    writeln!(out)
+}
+
+fn layers(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<13} {:>6} {:>15} {:>12} {:>12} {:>10} {:>9} {:>9}",
+        "Layers", "count", "parameters", "forward", "backward", "kept", "in", "out"
+    )?;
+    for (count, layer) in inspection.layers() {
+        writeln!(
+            out,
+            "  {:<11} {:>6} {:>15} {:>12} {:>12} {:>10} {:>9} {:>9}",
+            layer.name,
+            grouped(count),
+            grouped(layer.parameters),
+            operations(pass_flops(&layer.forward)),
+            operations(pass_flops(&layer.backward)),
+            bytes(layer.kept),
+            size(layer.input),
+            size(layer.output),
+        )?;
+    }
+    Ok(())
+}
+
+fn operators(
+    title: &str,
+    pass: &Dag<Op>,
+    inspection: &Inspection,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{title:<34} {:<28} {:>10} {:>8} {:>8} {:>7}",
+        "work", "FLOPs", "in", "out", "cores"
+    )?;
+    for op in pass.nodes() {
+        let (read, written) = op.hbm_bytes(inspection.share.setting.element);
+        let (read, written) = match &op.work {
+            Work::Collective(collective) => (collective.size, Bytes::ZERO),
+            _ => (read, written),
+        };
+        writeln!(
+            out,
+            "  {:<32} {:<28} {:>10} {:>8} {:>8} {:>7}",
+            op.name,
+            loops(op),
+            operations(op.flops()),
+            size(read),
+            size(written),
+            op.core().name(),
+        )?;
+        let rest = match &op.work {
+            Work::Matmul { fused, .. } => &fused[..],
+            _ => vector_work(op).get(1..).unwrap_or(&[]),
+        };
+        if !rest.is_empty() {
+            let names: Vec<&str> = rest.iter().map(|work| work.kind.name()).collect();
+            writeln!(out, "    + {}", names.join(", "))?;
+        }
+    }
+    Ok(())
+}
+
+/// The loops of an operator in a few characters.
+fn loops(op: &Op) -> String {
+    match &op.work {
+        Work::Matmul { matmul, .. } => {
+            format!("{}x{}x{}x{}", matmul.b, matmul.m, matmul.k, matmul.n)
+        }
+        Work::Vector(work) => {
+            let first = work.first().expect("vector work has at least one pass");
+            format!("{} {}x{}", first.kind.name(), first.rows, first.row)
+        }
+        Work::Move => "move".into(),
+        Work::Collective(collective) => {
+            format!("{} among {}", collective.kind.name(), collective.group)
+        }
+    }
+}
+
+fn state(out: &mut dyn Write, state: StateBytes, optimizer: &str) -> io::Result<()> {
+    line(out, "weights", &bytes(state.weights))?;
+    line(out, "gradients", &bytes(state.gradients))?;
+    line(out, &format!("optimizer state ({optimizer})"), &bytes(state.optimizer))
+}
+
+fn line(out: &mut dyn Write, what: &str, value: &str) -> io::Result<()> {
+    writeln!(out, "  {what:<36} {value:>24}")
+}
+
+fn operations(flops: Flops) -> String {
+    if flops == Flops::ZERO { "-".into() } else { si(flops.0 as f64, "FLOP") }
+}
+
+fn size(size: Bytes) -> String {
+    if size == Bytes::ZERO { "-".into() } else { bytes(size) }
+}
