@@ -15,6 +15,7 @@ pub mod parallel;
 pub mod plan;
 
 pub mod report;
+pub mod schedule;
 
 pub mod input;
 

@@ -4,8 +4,10 @@
 //! [`InputError`] that names the place. Not here: opening files (see `cli`).
 
 mod builtin;
+pub mod decimal;
 mod error;
 mod fields;
+pub mod graph;
 pub mod hardware;
 pub mod hf_config;
 mod numbers;

@@ -1,0 +1,113 @@
+//! Instances to schedule: every small graph, random ones, and layered ones.
+
+use phaze::graph::Dag;
+use phaze::model::op::CoreKind;
+use phaze::schedule::Cores;
+use phaze::schedule::Problem;
+use phaze::schedule::Rule;
+use phaze::schedule::Task;
+
+/// A small generator of random numbers, the same on every machine (xorshift64*).
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % n
+    }
+
+    /// A number from `least` to `most`.
+    pub fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.below(most - least + 1)
+    }
+}
+
+/// A task of random kind with times up to `longest`; spreading may scale well, badly or not at all.
+pub fn task(dice: &mut Dice, longest: u64) -> Task {
+    let core = match dice.below(12) {
+        0..5 => CoreKind::Tensor,
+        5..8 => CoreKind::Vector,
+        8..10 => CoreKind::Both,
+        10 => CoreKind::Network,
+        _ => CoreKind::None,
+    };
+    if core == CoreKind::None {
+        return Task { core, alone: 0, spread: 0 };
+    }
+    let alone = dice.between(1, longest);
+    let spread = match dice.below(8) {
+        0 => alone + dice.below(3),
+        1 => dice.below(alone + 1),
+        2 => alone,
+        _ => dice.between(alone.div_ceil(4), alone),
+    };
+    Task { core, alone, spread }
+}
+
+pub fn rule(dice: &mut Dice) -> Rule {
+    if dice.below(2) == 0 { Rule::Alone } else { Rule::OwnKind }
+}
+
+/// All edges between `n` tasks in order, one bit each.
+pub fn edges(n: usize, bits: u64) -> Vec<(usize, usize)> {
+    let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+    pairs.enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, edge)| edge).collect()
+}
+
+pub fn problem(
+    tasks: Vec<Task>,
+    edges: &[(usize, usize)],
+    cores: (u32, u32),
+    rule: Rule,
+) -> Problem {
+    let (tasks, _) = Dag::from_edges(tasks, edges).unwrap();
+    Problem { tasks, cores: Cores { tensor: cores.0, vector: cores.1 }, rule }
+}
+
+/// A random graph of up to `most` tasks.
+pub fn random(dice: &mut Dice, most: u64) -> Problem {
+    let n = usize::try_from(dice.between(1, most)).unwrap();
+    let density = dice.between(1, 9);
+    let mut edges = Vec::new();
+    for i in 0..n {
+        for j in i + 1..n {
+            if dice.below(12) < density {
+                edges.push((i, j));
+            }
+        }
+    }
+    let tasks = (0..n).map(|_| task(dice, 9)).collect();
+    let cores = [dice.between(1, 4), dice.between(1, 3)].map(|n| u32::try_from(n).unwrap());
+    let rule = rule(dice);
+    problem(tasks, &edges, (cores[0], cores[1]), rule)
+}
+
+/// A layered graph: rows of up to `width` tasks, each reading one to three of the row before.
+pub fn layered(dice: &mut Dice, n: usize, width: u64, longest: u64) -> Problem {
+    let mut edges = Vec::new();
+    let (mut row_before, mut first) = (0..0, 0);
+    while first < n {
+        let row = first..n.min(first + usize::try_from(dice.between(1, width)).unwrap());
+        for task in row.clone().filter(|_| !row_before.is_empty()) {
+            for _ in 0..dice.between(1, 3) {
+                let read = row_before.start
+                    + usize::try_from(dice.below(row_before.len() as u64)).unwrap();
+                edges.push((read, task));
+            }
+        }
+        first = row.end;
+        row_before = row;
+    }
+    let tasks = (0..n).map(|_| task(dice, longest)).collect();
+    let cores = [1, 2, 4, 8][usize::try_from(dice.below(4)).unwrap()];
+    let vector = [1, 2, 4, 8][usize::try_from(dice.below(4)).unwrap()];
+    let rule = rule(dice);
+    problem(tasks, &edges, (cores, vector), rule)
+}
