@@ -9,6 +9,7 @@ mod files;
 mod inspect;
 mod model_args;
 mod models;
+mod schedule;
 
 use std::io;
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ enum Command {
     Models(models::Args),
     Inspect(inspect::Args),
     Designs(designs::Args),
+    Schedule(schedule::Args),
 }
 
 /// How a command ended, as its exit status.
@@ -89,6 +91,7 @@ pub fn main() -> ExitCode {
         Command::Models(args) => args.run(),
         Command::Inspect(args) => args.run(),
         Command::Designs(args) => args.run(),
+        Command::Schedule(args) => args.run(),
     };
     match ended {
         Ok(Exit::Done) | Err(Refusal::NobodyReads) => ExitCode::SUCCESS,

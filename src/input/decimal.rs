@@ -53,10 +53,10 @@ fn nearest(digits: u64, exponent: i32) -> f64 {
 
 impl Scale {
     /// The smallest power of ten at which every number is whole, or at which a half on each of
-    /// `n` of them is less than 1e-13 of `answer`, whichever is smaller.
+    /// `n` of them is less than 4e-13 of `answer`, whichever is smaller.
     pub fn fine_enough(numbers: impl Iterator<Item = Decimal>, n: usize, answer: f64) -> Self {
         let exact = numbers.filter(|number| number.digits > 0).map(|number| -number.exponent).max();
-        let enough = (n as f64 / 2.0 / (1e-13 * answer)).log10().ceil();
+        let enough = (n as f64 / 2.0 / (4e-13 * answer)).log10().ceil();
         #[expect(clippy::cast_possible_truncation, reason = "a logarithm of a float is small")]
         let enough = if enough.is_finite() { enough as i32 } else { i32::MAX };
         Self { power: exact.unwrap_or(0).min(enough) }
@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn decimals_survive_the_way_to_ticks_and_back() {
-        for texts in [["0.52", "0.08"], ["1e-30", "2.5e-29"], ["3e40", "7e41"], ["0.1", "1000000"]] {
+        for texts in [["0.52", "0.08"], ["1e-30", "2.5e-29"], ["3e40", "7e41"], ["0.1", "1000000"]]
+        {
             let numbers = texts.map(|text| decimal(text).unwrap());
             let scale = Scale::fine_enough(numbers.into_iter(), 2, numbers[1].value());
             for number in numbers {

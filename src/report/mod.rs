@@ -3,6 +3,9 @@
 //! Not here: where the text goes (see `cli`), and any decision about it.
 
 pub mod design;
+pub mod gantt;
 pub mod inspect;
 pub mod models;
 pub mod quantity;
+pub mod schedule;
+pub mod trace;

@@ -49,6 +49,24 @@ pub fn si(value: f64, unit: &str) -> String {
     format!("{} {prefix}{unit}", three_digits(value / scale))
 }
 
+/// A number without a unit, to six digits.
+pub fn plain(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    if !(1e-4..1e15).contains(&value.abs()) {
+        return format!("{value:.5e}");
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "a logarithm of a float is small")]
+    let before_point = value.abs().log10().floor() as i32 + 1;
+    let decimals = usize::try_from(6 - before_point).unwrap_or(0);
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') {
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    text
+}
+
 /// A span of time.
 pub fn time(span: Time) -> String {
     si(span.seconds(), "s")
@@ -85,6 +103,10 @@ mod tests {
         assert_eq!(bytes(Bytes(1000)), "1000 B");
         assert_eq!(si(2.753e14, "FLOP/s"), "275 TFLOP/s");
         assert_eq!(si(0.0, "s"), "0 s");
+        assert_eq!(plain(0.824_272_900), "0.824273");
+        assert_eq!(plain(1_323_040.0), "1323040");
+        assert_eq!(plain(12.5), "12.5");
+        assert_eq!(plain(2.5e-9), "2.50000e-9");
         assert_eq!(time(Time(1_234_567)), "1.23 µs");
         assert_eq!(percent(0.98765), "98.8 %");
     }

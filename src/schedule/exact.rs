@@ -26,7 +26,7 @@ pub(super) struct Answer {
 
 /// Schedules a block: bounds and lists first, then credits by linear program, then search.
 pub(super) fn solve(job: &Job, limits: &Limits) -> Answer {
-    let serial: u64 = (0..job.len()).map(|task| job.fastest(task)).sum();
+    let serial = job.serial();
     let sets = job.block.sets.as_ref().filter(|_| serial < LONGEST_SEARCHED);
     let Some(sets) = sets else {
         let mut best = Best::new(job, None);
@@ -100,7 +100,9 @@ impl Best {
     fn try_lists(&mut self, job: &Job) {
         let fastest: Vec<bool> = job.spread.iter().map(Option::is_some).collect();
         let alone = vec![false; job.len()];
-        for modes in [&fastest, &alone] {
+        let all_alone: u128 = job.alone.iter().map(|&ticks| u128::from(ticks)).sum();
+        let worth_trying = usize::from(all_alone < 1 << 62);
+        for modes in &[fastest, alone][..=worth_trying] {
             for patience in [Patience::Greedy, Patience::Waiting] {
                 let table = list(job, modes.clone(), &self.tails, patience);
                 self.offer(table);

@@ -193,13 +193,13 @@ impl Before {
         let before = |early: usize, late: usize| self.comes_before(first + early, first + late);
         let mut successors = vec![Vec::new(); n];
         let mut n_predecessors = vec![0; n];
-        for late in 0..n {
+        for (late, n_predecessors) in n_predecessors.iter_mut().enumerate() {
             let early: Vec<usize> = (0..late).filter(|&early| before(early, late)).collect();
             for &task in &early {
                 // Reached through another: no edge of its own is needed.
                 if !early.iter().any(|&between| before(task, between)) {
                     successors[task].push(u32::try_from(late).expect("a block is small"));
-                    n_predecessors[late] += 1;
+                    *n_predecessors += 1;
                 }
             }
         }
@@ -215,9 +215,9 @@ impl Sets {
         let n = core.len();
         let mut before = vec![0_u128; n];
         let mut after = vec![0_u128; n];
-        for late in 0..n {
+        for (late, before) in before.iter_mut().enumerate() {
             for early in (0..late).filter(|&early| comes_before(early, late)) {
-                before[late] |= 1 << early;
+                *before |= 1 << early;
                 after[early] |= 1 << late;
             }
         }

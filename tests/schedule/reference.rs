@@ -1,8 +1,8 @@
 //! Two slow, obvious solvers that share nothing with the library's, nor with each other.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::collections::BinaryHeap;
+use std::collections::HashSet;
 
 use phaze::model::op::CoreKind;
 use phaze::schedule::Problem;
@@ -101,35 +101,39 @@ fn fits(
     })
 }
 
-/// What has happened at some moment: who is done, and who runs for how long still.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// What has happened at some moment: who is done, one bit each, and who runs for how long still.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct State {
-    done: BTreeSet<usize>,
-    running: BTreeSet<(usize, bool, u64)>,
+    done: u32,
+    running: Vec<(usize, bool, u64)>,
 }
 
 /// The least makespan as a shortest path over states, one decision at a time.
 pub fn by_shortest_path(problem: &Problem) -> u64 {
-    let start = State { done: BTreeSet::new(), running: BTreeSet::new() };
+    let n = problem.tasks.len();
+    let reads: Vec<u32> = (0..n)
+        .map(|task| reads(problem, task).iter().fold(0, |set, read| set | 1 << read))
+        .collect();
+    let start = State { done: 0, running: Vec::new() };
     let mut queue = BinaryHeap::from([Reverse((0, start))]);
-    let mut seen = BTreeSet::new();
+    let mut seen = HashSet::new();
     while let Some(Reverse((now, state))) = queue.pop() {
-        if state.done.len() == problem.tasks.len() {
+        if state.done.count_ones() as usize == n {
             return now;
         }
         if !seen.insert(state.clone()) {
             continue;
         }
-        for next in after_starting(problem, &state) {
+        for next in after_starting(problem, &reads, &state) {
             queue.push(Reverse((now, next)));
         }
         if let Some(step) = state.running.iter().map(|&(.., left)| left).min() {
-            let mut next = State { done: state.done.clone(), running: BTreeSet::new() };
+            let mut next = State { done: state.done, running: Vec::new() };
             for (task, spread, left) in state.running {
                 if left == step {
-                    next.done.insert(task);
+                    next.done |= 1 << task;
                 } else {
-                    next.running.insert((task, spread, left - step));
+                    next.running.push((task, spread, left - step));
                 }
             }
             queue.push(Reverse((now + step, next)));
@@ -138,30 +142,30 @@ pub fn by_shortest_path(problem: &Problem) -> u64 {
     unreachable!("the last state is always reached")
 }
 
-fn after_starting(problem: &Problem, state: &State) -> Vec<State> {
+fn after_starting(problem: &Problem, reads: &[u32], state: &State) -> Vec<State> {
     let mut used = [0; 3];
     for &(task, spread, _) in &state.running {
         let more = held(problem, task, spread);
         (0..3).for_each(|i| used[i] += more[i]);
     }
     let mut next = Vec::new();
-    for task in 0..problem.tasks.len() {
+    for (task, reads) in reads.iter().enumerate() {
         let started =
-            state.done.contains(&task) || state.running.iter().any(|&(other, ..)| other == task);
-        if started || !reads(problem, task).iter().all(|read| state.done.contains(read)) {
+            state.done >> task & 1 == 1 || state.running.iter().any(|&(other, ..)| other == task);
+        if started || reads & !state.done != 0 {
             continue;
         }
         for spread in [false, true] {
             let more = held(problem, task, spread);
             let left = ticks(problem, task, spread);
+            let mut state = state.clone();
             // What takes no time needs no room.
             if left == 0 {
-                let mut state = state.clone();
-                state.done.insert(task);
+                state.done |= 1 << task;
                 next.push(state);
             } else if (0..3).all(|i| used[i] + more[i] <= capacity(problem)[i]) {
-                let mut state = state.clone();
-                state.running.insert((task, spread, left));
+                state.running.push((task, spread, left));
+                state.running.sort_unstable();
                 next.push(state);
             }
         }
