@@ -12,6 +12,9 @@ pub mod model;
 pub mod hardware;
 
 pub mod parallel;
+
+pub mod estimate;
+
 pub mod plan;
 
 pub mod report;

@@ -1,0 +1,327 @@
+//! Finds the best mapping without visiting most of them.
+//!
+//! A mapping has two halves that meet in few places: the cores' half (split, way, local tile; see
+//! `plan`) and the tile of the global buffer (see `glb_tiles`). Cycles are the largest of several
+//! needs, energy is a sum, and both halves only grow worse as tiles shrink. So:
+//!
+//! 1. compute depends on split and way alone: those with the least compute give the first answer;
+//! 2. any other is looked at only if its compute, the streams of its arrays, and the least that it
+//!    can move through each memory all stay below the best cycles so far;
+//! 3. then, within the least cycles, the same with the least energy that it can need.
+//!
+//! Bandwidths never divide in the inner loops: a number of cycles is turned once into the bytes
+//! that each port moves in that time.
+
+use super::glb_tiles::GlbTiles;
+use super::mapping::Cost;
+use super::mapping::Mapping;
+use super::mapping::Sizes;
+use super::mapping::Way;
+use super::mapping::cost;
+use super::plan::Budget;
+use super::plan::Longest;
+use super::plan::Next;
+use super::plan::Plan;
+use super::plan::Share;
+use super::plan::Tensors;
+use super::plan::hbm_cycles;
+use super::plan::shares;
+use crate::hardware::CoreSpec;
+use crate::model::op::Homes;
+use crate::model::op::Matmul;
+
+/// Buffers that one search leaves to the next, so that little is allocated anew.
+#[derive(Default)]
+pub struct Scratch {
+    tiles: Vec<Tiled>,
+    openings: Vec<Opening>,
+    open: Vec<(u128, usize)>,
+    /// Cores' halves looked at so far, in all searches.
+    pub visited: u64,
+}
+
+#[derive(Default)]
+struct Tiled {
+    batch_cores: u64,
+    tiles: GlbTiles,
+}
+
+/// A split and a way by their places in the lists of shares, with the compute that they settle.
+#[derive(Clone, Copy)]
+struct Opening {
+    compute: u64,
+    shares: [u16; 4],
+    way: u8,
+}
+
+/// The mapping that is least in (cycles, energy, order of the search), and its cost; `None` if
+/// every mapping moves 2⁶⁴ bytes or more, or none fits.
+///
+/// With `slack`, in millionths, it is the one of least energy among those that take at most that
+/// much longer than the fastest.
+pub fn best(
+    matmul: &Matmul,
+    homes: Homes,
+    spec: &CoreSpec,
+    slack: u64,
+    scratch: &mut Scratch,
+) -> Option<(Mapping, Cost)> {
+    let mut search = Search::new(matmul, homes, spec, scratch);
+    let fastest = search.fastest()?;
+    let stretched = u128::from(fastest) * (1_000_000 + u128::from(slack)) / 1_000_000;
+    let allowed = u64::try_from(stretched).unwrap_or(u64::MAX);
+    let mapping = search.least_energy(allowed)?;
+    let cost = cost(matmul, homes, spec, &mapping)?;
+    assert!(cost.cycles.0 <= allowed, "a mapping found costs what its definition says");
+    Some((mapping, cost))
+}
+
+struct Search<'a> {
+    matmul: &'a Matmul,
+    homes: Homes,
+    spec: &'a CoreSpec,
+    sizes: Sizes,
+    /// How batch, m, k and n may be divided.
+    lists: [Vec<Share>; 4],
+    tensors: Tensors,
+    /// By way.
+    longest: [Longest; 6],
+    scratch: &'a mut Scratch,
+    n_tiled: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(matmul: &'a Matmul, homes: Homes, spec: &'a CoreSpec, scratch: &'a mut Scratch) -> Self {
+        let Matmul { b, m, k, n } = *matmul;
+        let lists = [b, m, k, n].map(|size| shares(size, spec));
+        let mut search = Self {
+            matmul,
+            homes,
+            spec,
+            sizes: [m, k, n],
+            lists,
+            tensors: Tensors::of(spec, b, [m, k, n]),
+            longest: Way::ALL.map(|way| Longest::of(spec, way, spec.width, spec.depth)),
+            scratch,
+            n_tiled: 0,
+        };
+        search.list_openings();
+        search
+    }
+
+    fn list_openings(&mut self) {
+        let spec = self.spec;
+        self.scratch.openings.clear();
+        let fill = if spec.fill_and_drain { spec.width + spec.depth } else { 0 };
+        let [batches, ms, ks, ns] = &self.lists;
+        // A square array does not tell width from depth: every second way is enough.
+        let step = if spec.width == spec.depth { 2 } else { 1 };
+        for (at_b, b) in (0_u16..).zip(batches) {
+            for (at_m, m) in (0_u16..).zip(ms) {
+                for (at_k, k) in (0_u16..).zip(ks) {
+                    let cores = b.cores * m.cores * k.cores;
+                    if cores > spec.count {
+                        break;
+                    }
+                    for (at_n, n) in (0_u16..).zip(ns) {
+                        if cores * n.cores > spec.count {
+                            break;
+                        }
+                        let shares = [m, k, n];
+                        for (at, way) in (0_u8..).zip(&Way::ALL).step_by(step) {
+                            let compute = b
+                                .size
+                                .saturating_mul(shares[way.width.index()].along_width)
+                                .saturating_mul(shares[way.depth.index()].along_depth)
+                                .saturating_mul(shares[way.stream.index()].size)
+                                .saturating_add(fill);
+                            let shares = [at_b, at_m, at_k, at_n];
+                            self.scratch.openings.push(Opening { compute, shares, way: at });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn plan(&self, opening: &Opening) -> Plan {
+        let share = |i: usize| self.lists[i][usize::from(opening.shares[i])];
+        let way = Way::ALL[usize::from(opening.way)];
+        Plan::new(self.spec, &self.tensors, share(0), [share(1), share(2), share(3)], way)
+    }
+
+    /// The least cycles of any mapping.
+    fn fastest(&mut self) -> Option<u64> {
+        let least_compute = self.scratch.openings.iter().map(|opening| opening.compute).min()?;
+        // A batch in one piece leaves the most room in the global buffer: its least traffic is the
+        // least of all.
+        let undivided = self.glb_tiles(1);
+        let least_hbm = self.scratch.tiles[undivided].tiles.least_bytes()?.bytes();
+        let floor = least_compute.max(hbm_cycles(self.spec, least_hbm));
+        let mut fastest = None;
+        let mut budget = Budget::of(u64::MAX, self.spec);
+        // The openings of least compute first: they usually hold the answer.
+        for least_ones in [true, false] {
+            for i in 0..self.scratch.openings.len() {
+                let opening = self.scratch.openings[i];
+                if (opening.compute == least_compute) != least_ones
+                    || opening.compute > budget.cycles
+                {
+                    continue;
+                }
+                if let Some(cycles) = self.faster(&opening, budget) {
+                    fastest = Some(cycles);
+                    if cycles == floor {
+                        return fastest;
+                    }
+                    budget = Budget::of(cycles - 1, self.spec);
+                }
+            }
+        }
+        fastest
+    }
+
+    /// The least cycles of the mappings that begin with an opening, if within the budget.
+    fn faster(&mut self, opening: &Opening, mut budget: Budget) -> Option<u64> {
+        let plan = self.plan(opening);
+        let bound = plan.bound(self.spec, &self.longest[usize::from(opening.way)]);
+        if !bound.within(&budget) {
+            return None;
+        }
+        let at = self.glb_tiles(plan.batch_cores);
+        let tiles = &self.scratch.tiles[at].tiles;
+        let least_hbm = tiles.least_bytes()?;
+        if least_hbm.bytes() > budget.hbm {
+            return None;
+        }
+        let mut found = None;
+        let mut visited = 0;
+        plan.each_half(self.spec, &mut |local, _, half| {
+            visited += 1;
+            if !half.within(&budget) {
+                return Next::Larger;
+            }
+            let held = plan.held(local, self.sizes);
+            let mut blocked = false;
+            // The tile of least traffic first: often no other can be faster.
+            for tile in std::iter::once(least_hbm).chain(tiles.iter()) {
+                if !half.meets(tile, &budget) {
+                    continue;
+                }
+                if !tile.holds(held) {
+                    blocked = true;
+                    continue;
+                }
+                let cycles = half.cycles(self.spec, tile).max(opening.compute);
+                found = Some(cycles);
+                if cycles == opening.compute {
+                    return Next::Stop;
+                }
+                budget = Budget::of(cycles - 1, self.spec);
+                if least_hbm.bytes() > budget.hbm {
+                    return Next::Stop;
+                }
+                if !half.within(&budget) {
+                    return Next::Larger;
+                }
+            }
+            if blocked { Next::Smaller } else { Next::Larger }
+        });
+        self.scratch.visited += visited;
+        found
+    }
+
+    /// A mapping of the least energy among those within `allowed` cycles.
+    fn least_energy(&mut self, allowed: u64) -> Option<Mapping> {
+        let budget = Budget::of(allowed, self.spec);
+        let mut open = std::mem::take(&mut self.scratch.open);
+        open.clear();
+        for (i, opening) in self.scratch.openings.iter().enumerate() {
+            if opening.compute > budget.cycles {
+                continue;
+            }
+            let plan = self.plan(opening);
+            let bound = plan.bound(self.spec, &self.longest[usize::from(opening.way)]);
+            if bound.within(&budget) {
+                open.push((bound.energy, i));
+            }
+        }
+        open.sort_unstable();
+        let undivided = self.glb_tiles(1);
+        let cheapest = self.scratch.tiles[undivided].tiles.least_energy()?.energy;
+        let mut best: Option<(u128, Mapping)> = None;
+        for &(bound, i) in &open {
+            // All that follow need at least as much.
+            if best.is_some_and(|(least, _)| bound + cheapest >= least) {
+                break;
+            }
+            let plan = self.plan(&self.scratch.openings[i]);
+            self.cheaper(&plan, &budget, bound, &mut best);
+        }
+        self.scratch.open = open;
+        best.map(|(_, mapping)| mapping)
+    }
+
+    /// Replaces `best` by a mapping of the plan that needs less energy, if one is within the
+    /// budget.
+    fn cheaper(
+        &mut self,
+        plan: &Plan,
+        budget: &Budget,
+        bound: u128,
+        best: &mut Option<(u128, Mapping)>,
+    ) {
+        let at = self.glb_tiles(plan.batch_cores);
+        let tiles = &self.scratch.tiles[at].tiles;
+        let Some(cheapest) = tiles.least_energy() else { return };
+        let less = |energy: u128, best: &Option<(u128, Mapping)>| {
+            best.is_none_or(|(least, _)| energy < least)
+        };
+        if !less(bound + cheapest.energy, best) {
+            return;
+        }
+        let mut visited = 0;
+        plan.each_half(self.spec, &mut |local, inner, half| {
+            visited += 1;
+            if !less(half.energy + cheapest.energy, best) || !half.within(budget) {
+                return Next::Larger;
+            }
+            let held = plan.held(local, self.sizes);
+            if cheapest.holds(held) && half.meets(cheapest, budget) {
+                let energy = half.energy + cheapest.energy;
+                *best = Some((energy, plan.mapping(local, inner, cheapest)));
+                return Next::Larger;
+            }
+            let mut blocked = false;
+            for tile in tiles.iter() {
+                if !less(half.energy + tile.energy, best) || !half.meets(tile, budget) {
+                    continue;
+                }
+                if tile.holds(held) {
+                    *best = Some((half.energy + tile.energy, plan.mapping(local, inner, tile)));
+                } else {
+                    blocked = true;
+                }
+            }
+            if blocked { Next::Smaller } else { Next::Larger }
+        });
+        self.scratch.visited += visited;
+    }
+
+    /// The tiles of the global buffer for one division of the batch, listed once.
+    fn glb_tiles(&mut self, batch_cores: u64) -> usize {
+        let known = &self.scratch.tiles[..self.n_tiled];
+        if let Some(at) = known.iter().position(|tiled| tiled.batch_cores == batch_cores) {
+            return at;
+        }
+        let at = self.n_tiled;
+        self.n_tiled += 1;
+        if self.scratch.tiles.len() == at {
+            self.scratch.tiles.push(Tiled::default());
+        }
+        let tiled = &mut self.scratch.tiles[at];
+        tiled.batch_cores = batch_cores;
+        tiled.tiles.fill(self.matmul, self.homes, self.spec, batch_cores);
+        at
+    }
+}
