@@ -27,6 +27,13 @@ impl Dice {
     }
 }
 
+impl Dice {
+    fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        let at = usize::try_from(self.below(choices.len() as u64)).expect("an index is small");
+        choices[at]
+    }
+}
+
 fn main() {
     let mut dice = Dice(SEED);
     let points = mixed_points(&mut dice, 10_000);
@@ -70,14 +77,11 @@ fn mixed_points(dice: &mut Dice, n: usize) -> Vec<(Matmul, CoreSpec)> {
     specs.dedup_by_key(|c| (c.design.tensor_cores, c.design.width, c.design.depth, c.design.glb));
     (0..n)
         .map(|_| {
-            let candidate = specs[dice.below(specs.len() as u64) as usize];
+            let candidate = dice.pick(&specs);
             let physics = if dice.below(2) == 0 { &ours } else { &published };
-            let chip = candidate
-                .build(Bytes::GIB * [32, 64, 80][dice.below(3) as usize], physics)
-                .unwrap();
-            let hidden =
-                [768, 1024, 1600, 1920, 3072, 4096, 5120, 8192, 12288][dice.below(9) as usize];
-            let tokens = (1 << dice.below(4)) * [512, 1024, 2048, 4096][dice.below(4) as usize];
+            let chip = candidate.build(Bytes::GIB * dice.pick(&[32, 64, 80]), physics).unwrap();
+            let hidden = dice.pick(&[768, 1024, 1600, 1920, 3072, 4096, 5120, 8192, 12288]);
+            let tokens = (1 << dice.below(4)) * dice.pick(&[512, 1024, 2048, 4096]);
             let t = 1 << dice.below(4);
             let mut matmul = match dice.below(6) {
                 0 => Matmul { b: 1, m: tokens, k: hidden, n: 3 * hidden / t },

@@ -1,7 +1,8 @@
 //! How long a matmul takes on tensor cores, by the best of all its mappings.
 //!
-//! [`mapping`] says what a mapping is and what it costs; [`search`] finds the best.
+//! [`mapping`] says what a mapping is, [`cost`] what it costs; [`search`] finds the best.
 
+pub mod cost;
 mod glb_tiles;
 pub mod mapping;
 #[cfg(test)]
@@ -9,9 +10,9 @@ mod naive;
 mod plan;
 pub mod search;
 
-pub use mapping::Cost;
-pub use mapping::EnergyByLevel;
-pub use mapping::Limit;
+pub use cost::Cost;
+pub use cost::EnergyByLevel;
+pub use cost::Limit;
 pub use mapping::Loop;
 pub use mapping::Mapping;
 pub use mapping::Way;

@@ -1,13 +1,13 @@
 //! The mapper as it is defined: every mapping of the space, one after the other.
 
+use super::cost::Cost;
+use super::cost::buffer_bytes;
+use super::cost::cost;
 use super::glb_tiles::tile_sizes;
-use super::mapping::Cost;
 use super::mapping::Loop;
 use super::mapping::Mapping;
 use super::mapping::Sizes;
 use super::mapping::Way;
-use super::mapping::buffer_bytes;
-use super::mapping::cost;
 use crate::hardware::CoreSpec;
 use crate::model::op::Homes;
 use crate::model::op::Matmul;

@@ -12,12 +12,12 @@
 //! Bandwidths never divide in the inner loops: a number of cycles is turned once into the bytes
 //! that each port moves in that time.
 
+use super::cost::Cost;
+use super::cost::cost;
 use super::glb_tiles::GlbTiles;
-use super::mapping::Cost;
 use super::mapping::Mapping;
 use super::mapping::Sizes;
 use super::mapping::Way;
-use super::mapping::cost;
 use super::plan::Budget;
 use super::plan::Longest;
 use super::plan::Next;

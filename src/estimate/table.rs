@@ -1,0 +1,283 @@
+//! Estimates, each computed once, when first asked for, by whichever thread asks.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::RwLock;
+
+use super::Estimate;
+use super::Limit;
+use super::OpCosts;
+use super::TooLarge;
+use super::collective;
+use super::tensor_core::Cost;
+use super::tensor_core::Mapping;
+use super::tensor_core::Scratch;
+use super::tensor_core::best;
+use super::tensor_core::cost;
+use super::vector_core;
+use super::vector_core::VectorCosts;
+use crate::hardware::Accelerator;
+use crate::hardware::Cluster;
+use crate::hardware::CoreSpec;
+use crate::hardware::Use;
+use crate::hardware::VectorSpec;
+use crate::hardware::sram::ACCESS_BYTES;
+use crate::model::op::Homes;
+use crate::model::op::Matmul;
+use crate::model::op::Op;
+use crate::model::op::Traffic;
+use crate::model::op::VectorWork;
+use crate::model::op::Work;
+use crate::units::Bandwidth;
+use crate::units::Bytes;
+use crate::units::Cycles;
+use crate::units::Energy;
+use crate::units::Frequency;
+use crate::units::Time;
+
+/// Multiply-accumulates of the largest matmul that is estimated.
+pub const LARGEST_MATMUL: u64 = 1 << 62;
+
+/// What estimates depend on besides operator and accelerator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Cycles per element of vector work.
+    pub vector_costs: VectorCosts,
+    /// How much longer than the fastest a mapping may take to save energy, in millionths.
+    pub energy_slack: u64,
+}
+
+/// Estimates of operators on accelerators; matmuls are remembered, all else is a short formula.
+///
+/// Safe to be asked by many threads at once. Two that ask for the same at the same moment may both
+/// compute it, and find the same.
+pub struct EstimateTable {
+    options: Options,
+    shapes: Interned<(Matmul, Homes)>,
+    specs: Interned<CoreSpec>,
+    shards: Vec<RwLock<HashMap<(u32, u32), Remembered>>>,
+}
+
+/// The best mappings of one matmul on one core spec, whatever off-chip memory is beside it.
+struct Remembered {
+    /// With memory that is never waited for, and its cycles: also the best with any memory that
+    /// does not make it slower, since memory only ever rules mappings out.
+    unbounded: (Mapping, u64),
+    /// The best for each bandwidth that was asked for.
+    found: Vec<(Bandwidth, MatmulCost)>,
+}
+
+/// What is remembered of a matmul's cost.
+#[derive(Clone, Copy, Debug)]
+struct MatmulCost {
+    cycles: u64,
+    limit: Limit,
+    energy: Energy,
+    hbm: u64,
+    glb_read: u64,
+    glb_written: u64,
+}
+
+/// Numbers for values, so that keys stay small.
+struct Interned<K>(RwLock<HashMap<K, u32>>);
+
+impl<K: Copy + Eq + Hash> Interned<K> {
+    fn number(&self, key: &K) -> u32 {
+        let lost = "no thread panics while it holds the lock";
+        if let Some(&number) = self.0.read().expect(lost).get(key) {
+            return number;
+        }
+        let mut known = self.0.write().expect(lost);
+        let next = u32::try_from(known.len()).expect("there are fewer than 2³² distinct keys");
+        *known.entry(*key).or_insert(next)
+    }
+}
+
+const N_SHARDS: usize = 64;
+/// A memory that nothing waits for.
+const UNBOUNDED: u64 = u64::MAX;
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::default());
+}
+
+impl EstimateTable {
+    /// An empty table.
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            shapes: Interned(RwLock::default()),
+            specs: Interned(RwLock::default()),
+            shards: (0..N_SHARDS).map(|_| RwLock::default()).collect(),
+        }
+    }
+
+    /// What an operator takes on an accelerator that stands in a cluster.
+    pub fn costs(
+        &self,
+        op: &Op,
+        chip: &Accelerator,
+        cluster: &Cluster,
+    ) -> Result<OpCosts, TooLarge> {
+        let alone = self.estimate(op, chip, cluster, Use::Alone)?;
+        let spread = self.estimate(op, chip, cluster, Use::Spread)?;
+        let spread = if spread.time > alone.time { alone } else { spread };
+        Ok(OpCosts { alone, spread })
+    }
+
+    /// What it takes on one core, or on all of its kind.
+    pub fn estimate(
+        &self,
+        op: &Op,
+        chip: &Accelerator,
+        cluster: &Cluster,
+        cores: Use,
+    ) -> Result<Estimate, TooLarge> {
+        let vector = chip.vector(cores);
+        let found = match &op.work {
+            Work::Collective(collective) => {
+                return Ok(collective::estimate(collective, &vector, cluster));
+            }
+            Work::Matmul { matmul, homes, fused } => self
+                .matmul(matmul, *homes, &chip.tensor(cores))
+                .and_then(|cost| self.joined(Some(cost), fused, &op.traffic, &vector)),
+            Work::Vector(chain) => self.joined(None, chain, &op.traffic, &vector),
+            Work::Move => self.joined(None, &[], &op.traffic, &vector),
+        };
+        found.ok_or_else(|| TooLarge(op.name.clone()))
+    }
+
+    /// How many matmuls on how many core specs are remembered.
+    pub fn len(&self) -> usize {
+        let lost = "no thread panics while it holds the lock";
+        self.shards.iter().map(|shard| shard.read().expect(lost).len()).sum()
+    }
+
+    /// Whether nothing was asked for yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Vector work, behind a matmul or on its own: all run at once, so the longest need decides.
+    fn joined(
+        &self,
+        matmul: Option<MatmulCost>,
+        chain: &[VectorWork],
+        traffic: &Traffic,
+        spec: &VectorSpec,
+    ) -> Option<Estimate> {
+        let needs = vector_core::needs(chain, traffic, spec, self.options.vector_costs)?;
+        let (hbm, glb_read, glb_written) =
+            matmul.map_or((0, 0, 0), |cost| (cost.hbm, cost.glb_read, cost.glb_written));
+        let hbm = hbm.checked_add(traffic.hbm_read.0)?.checked_add(traffic.hbm_written.0)?;
+        // The global buffer carries the fills and drains of off-chip memory as well.
+        let glb_read =
+            glb_read.checked_add(traffic.glb_read.0)?.checked_add(traffic.hbm_written.0)?;
+        let glb_written =
+            glb_written.checked_add(traffic.glb_written.0)?.checked_add(traffic.hbm_read.0)?;
+        let glb =
+            glb_read.div_ceil(spec.glb_port.read).max(glb_written.div_ceil(spec.glb_port.write));
+        let hbm_cycles = (u128::from(hbm) * u128::from(spec.clock.as_hertz()))
+            .div_ceil(u128::from(spec.hbm.as_bytes_per_second()));
+        let hbm_cycles = u64::try_from(hbm_cycles).ok()?;
+        let (matmul_cycles, matmul_limit) =
+            matmul.map_or((0, Limit::Lanes), |cost| (cost.cycles, cost.limit));
+        let candidates = [
+            (matmul_cycles, matmul_limit),
+            (needs.lanes, Limit::Lanes),
+            (needs.local, Limit::Local),
+            (glb, Limit::Glb),
+            (hbm_cycles, Limit::Hbm),
+        ];
+        let cycles = candidates.iter().map(|need| need.0).fold(0, u64::max);
+        let first = candidates.iter().find(|need| need.0 == cycles);
+        let (_, limit) = *first.expect("one of them is the most");
+        let eighths: u128 = needs.energy_eighths.iter().sum();
+        let vector_energy = Energy(eighths.div_ceil(u128::from(ACCESS_BYTES)));
+        Some(Estimate {
+            time: checked_time(spec.clock, cycles)?,
+            energy: vector_energy + matmul.map_or(Energy::ZERO, |cost| cost.energy),
+            hbm: Bytes(hbm),
+            glb_read: Bytes(glb_read),
+            glb_written: Bytes(glb_written),
+            limit,
+        })
+    }
+
+    fn matmul(&self, matmul: &Matmul, homes: Homes, spec: &CoreSpec) -> Option<MatmulCost> {
+        let macs = macs(matmul)?;
+        if macs > LARGEST_MATMUL {
+            return None;
+        }
+        let unbounded_rate = Bandwidth::bytes_per_second(UNBOUNDED).expect("it is not zero");
+        let bare = CoreSpec { hbm: unbounded_rate, ..*spec };
+        let key = (self.shapes.number(&(*matmul, homes)), self.specs.number(&bare));
+        let shard = &self.shards[(key.0.wrapping_mul(31).wrapping_add(key.1)) as usize % N_SHARDS];
+        let lost = "no thread panics while it holds the lock";
+        let known = {
+            let shard = shard.read().expect(lost);
+            let entry = shard.get(&key);
+            if let Some(cost) = entry.and_then(|entry| entry.at(spec.hbm)) {
+                return Some(cost);
+            }
+            entry.map(|entry| entry.unbounded)
+        };
+        let unbounded = match known {
+            Some(known) => known,
+            None => self.search(matmul, homes, &bare).map(|(best, cost)| (best, cost.cycles.0))?,
+        };
+        // With slack, slower memory allows more cycles, and with them other mappings.
+        let settled = (self.options.energy_slack == 0)
+            .then(|| cost::cost(matmul, homes, spec, &unbounded.0))
+            .flatten()
+            .filter(|cost| cost.cycles.0 == unbounded.1);
+        let cost = match settled {
+            Some(cost) => cost,
+            None => self.search(matmul, homes, spec)?.1,
+        };
+        let cost = MatmulCost::of(&cost);
+        let mut shard = shard.write().expect(lost);
+        let entry = shard.entry(key).or_insert_with(|| Remembered { unbounded, found: Vec::new() });
+        if entry.at(spec.hbm).is_none() {
+            entry.found.push((spec.hbm, cost));
+        }
+        Some(cost)
+    }
+
+    fn search(&self, matmul: &Matmul, homes: Homes, spec: &CoreSpec) -> Option<(Mapping, Cost)> {
+        let slack = self.options.energy_slack;
+        SCRATCH.with_borrow_mut(|scratch| best(matmul, homes, spec, slack, scratch))
+    }
+}
+
+impl Remembered {
+    fn at(&self, hbm: Bandwidth) -> Option<MatmulCost> {
+        self.found.iter().find(|(rate, _)| *rate == hbm).map(|(_, cost)| *cost)
+    }
+}
+
+impl MatmulCost {
+    fn of(cost: &Cost) -> Self {
+        Self {
+            cycles: cost.cycles.0,
+            limit: cost.limit,
+            energy: cost.total_energy(),
+            hbm: cost.hbm_read.0 + cost.hbm_written.0,
+            glb_read: cost.glb_read.0,
+            glb_written: cost.glb_written.0,
+        }
+    }
+}
+
+/// The multiply-accumulates of a matmul; `None` beyond 64 bits.
+pub fn macs(matmul: &Matmul) -> Option<u64> {
+    matmul.b.checked_mul(matmul.m)?.checked_mul(matmul.k)?.checked_mul(matmul.n)
+}
+
+/// How long cycles take; `None` beyond the range of a time.
+pub fn checked_time(clock: Frequency, cycles: u64) -> Option<Time> {
+    let longest =
+        u128::from(u64::MAX) * u128::from(clock.as_hertz()) / u128::from(Time::PER_SECOND);
+    (u128::from(cycles) <= longest).then(|| clock.time(Cycles(cycles)))
+}
