@@ -9,6 +9,7 @@ mod files;
 mod inspect;
 mod model_args;
 mod models;
+mod report;
 mod schedule;
 
 use std::io;
@@ -39,6 +40,7 @@ enum Command {
     Inspect(inspect::Args),
     Designs(designs::Args),
     Schedule(schedule::Args),
+    Report(report::Args),
 }
 
 /// How a command ended, as its exit status.
@@ -92,6 +94,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(args) => args.run(),
         Command::Designs(args) => args.run(),
         Command::Schedule(args) => args.run(),
+        Command::Report(args) => args.run(),
     };
     match ended {
         Ok(Exit::Done) | Err(Refusal::NobodyReads) => ExitCode::SUCCESS,

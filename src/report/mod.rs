@@ -4,8 +4,11 @@
 
 pub mod design;
 pub mod gantt;
+pub mod html;
 pub mod inspect;
 pub mod models;
+pub mod plot;
 pub mod quantity;
+pub mod saved;
 pub mod schedule;
 pub mod trace;

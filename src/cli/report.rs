@@ -1,0 +1,116 @@
+//! `phaze report`: pictures of a search result, made again from its files.
+
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Stdio;
+
+use clap::Args as ClapArgs;
+
+use super::Exit;
+use super::Refusal;
+use super::files;
+use crate::input::saved;
+use crate::report::html;
+use crate::report::plot;
+use crate::report::saved::Saved;
+
+/// A space of a million designs with several models stays below this.
+const LARGEST_FILE: u64 = 2 << 30;
+
+/// Make the interactive report of a search result again, or compare two results.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// The directory that `phaze search` wrote: outcome.json and designs.csv
+    #[arg(required_unless_present = "compare", conflicts_with = "compare")]
+    directory: Option<PathBuf>,
+    /// Set two results side by side
+    #[arg(long, num_args = 2, value_names = ["DIR", "DIR"])]
+    compare: Option<Vec<PathBuf>>,
+    /// Where to write the page [default: DIR/report.html, or compare.html]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Open the page in the browser
+    #[arg(long)]
+    open: bool,
+    /// Print the Pareto front and the winner's pipeline as text instead of writing a page
+    #[arg(long, conflicts_with_all = ["out", "open", "compare"])]
+    plot: bool,
+}
+
+impl Args {
+    /// Writes the page and says where.
+    pub fn run(&self) -> Result<Exit, Refusal> {
+        let mut page = Vec::new();
+        let default = match (&self.directory, &self.compare) {
+            (_, Some(pair)) => {
+                let [first, second] = &pair[..] else {
+                    return Err(Refusal::Options("--compare takes two directories".into()));
+                };
+                html::write_comparison(&read(first)?, &read(second)?, &mut page)?;
+                PathBuf::from("compare.html")
+            }
+            (Some(directory), None) => {
+                let saved = read(directory)?;
+                if self.plot {
+                    let mut out = std::io::stdout().lock();
+                    plot::write(&saved, &mut out)?;
+                    out.flush()?;
+                    return Ok(Exit::Done);
+                }
+                html::write(&saved, &mut page)?;
+                directory.join("report.html")
+            }
+            (None, None) => return Err(Refusal::Options("give a result directory".into())),
+        };
+        let place = self.out.clone().unwrap_or(default);
+        files::write(&place, &page)?;
+        println_path(&place)?;
+        if self.open {
+            open(&place)?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Reads a result directory.
+fn read(directory: &Path) -> Result<Saved, Refusal> {
+    let [outcome_file, designs_file] =
+        ["outcome.json", "designs.csv"].map(|name| directory.join(name));
+    let outcome_text = files::read(&outcome_file, LARGEST_FILE)?;
+    let designs_text = files::read(&designs_file, LARGEST_FILE)?;
+    Ok(Saved {
+        name: files::name(directory).trim_end_matches('/').to_owned(),
+        outcome: saved::outcome(&files::name(&outcome_file), &outcome_text)?,
+        designs: saved::designs(&files::name(&designs_file), &designs_text)?,
+    })
+}
+
+fn println_path(place: &Path) -> Result<(), Refusal> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", place.display())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Hands the page to whatever opens files here.
+fn open(place: &Path) -> Result<(), Refusal> {
+    let openers: &[&[&str]] = if cfg!(target_os = "macos") {
+        &[&["open"]]
+    } else if cfg!(windows) {
+        &[&["cmd", "/c", "start", ""]]
+    } else {
+        &[&["xdg-open"], &["gio", "open"], &["sensible-browser"]]
+    };
+    let started = openers.iter().any(|words| {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg(place).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    });
+    if started {
+        return Ok(());
+    }
+    let message = format!("no browser could be started; the page is {}", place.display());
+    Err(Refusal::Options(message))
+}

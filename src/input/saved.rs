@@ -1,0 +1,234 @@
+//! The files of a result directory: `outcome.json` and `designs.csv`.
+
+use serde_json::Value;
+
+use super::InputError;
+use crate::report::saved::Cells;
+use crate::report::saved::Column;
+use crate::report::saved::DesignTable;
+
+/// The version of `outcome.json` that this phaze reads.
+const VERSION: u64 = 1;
+
+/// Reads the text of an `outcome.json`.
+pub fn outcome(file: &str, text: &str) -> Result<Value, InputError> {
+    let value: Value = serde_json::from_str(text).map_err(|error| InputError::Syntax {
+        file: file.into(),
+        line: Some(error.line()),
+        message: error.to_string(),
+    })?;
+    let wrong = |field: &str, problem: &str, allowed: String| InputError::Value {
+        file: file.into(),
+        field: field.into(),
+        found: shortened(&value[field]),
+        problem: problem.into(),
+        allowed,
+    };
+    if value["schema"] != "phaze-outcome" {
+        let allowed = "give the outcome.json that `phaze search` wrote".into();
+        return Err(wrong("schema", "is not that of a search result", allowed));
+    }
+    if value["version"] != VERSION {
+        let allowed = format!("this phaze reads version {VERSION}; search again with it");
+        return Err(wrong("version", "is another version of the format", allowed));
+    }
+    shapes(file, &value)?;
+    Ok(value)
+}
+
+/// Checks that what a picture walks through is what it takes it for.
+fn shapes(file: &str, outcome: &Value) -> Result<(), InputError> {
+    let winner = &outcome["winner"];
+    let mut entries = vec![("winner".to_owned(), winner)];
+    for list in ["best_by_hbm", "baselines"] {
+        let items = list_of(file, list, &outcome[list])?;
+        entries.extend(
+            items
+                .iter()
+                .enumerate()
+                .map(|(i, item)| (format!("{list}[{i}].entry"), &item["entry"])),
+        );
+    }
+    for list in ["pareto", "top"] {
+        let items = list_of(file, &format!("{list}.entries"), &outcome[list]["entries"])?;
+        entries.extend(
+            items.iter().enumerate().map(|(i, entry)| (format!("{list}.entries[{i}]"), entry)),
+        );
+    }
+    for (field, entry) in entries {
+        let whole = entry["design"].is_object()
+            && entry["results"]
+                .as_array()
+                .is_some_and(|results| results.iter().all(Value::is_object));
+        if !entry.is_null() && !whole {
+            return Err(InputError::Value {
+                file: file.into(),
+                field,
+                found: shortened(entry),
+                problem: "is not an entry".into(),
+                allowed: "an entry has a `design` and a list of `results`".into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn list_of<'a>(file: &str, field: &str, value: &'a Value) -> Result<&'a [Value], InputError> {
+    match value {
+        Value::Null => Ok(&[]),
+        Value::Array(items) => Ok(items),
+        other => Err(InputError::Value {
+            file: file.into(),
+            field: field.into(),
+            found: shortened(other),
+            problem: "is not a list".into(),
+            allowed: "it holds a list of entries".into(),
+        }),
+    }
+}
+
+/// A value as written, cut to a line.
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= 60 { text } else { text.chars().take(59).chain(['…']).collect() }
+}
+
+/// Reads the text of a `designs.csv`.
+pub fn designs(file: &str, text: &str) -> Result<DesignTable, InputError> {
+    let mut lines = records(file, text)?.into_iter();
+    let Some((_, names)) = lines.next() else {
+        let expected = "it holds a heading and a row per design".into();
+        return Err(InputError::Missing { file: file.into(), field: "heading".into(), expected });
+    };
+    let mut columns: Vec<Vec<String>> = vec![Vec::new(); names.len()];
+    let mut n_rows = 0;
+    for (line, cells) in lines {
+        if cells.len() != names.len() {
+            return Err(InputError::Syntax {
+                file: file.into(),
+                line: Some(line),
+                message: format!("has {} cells where the heading has {}", cells.len(), names.len()),
+            });
+        }
+        columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));
+        n_rows += 1;
+    }
+    let columns = names.into_iter().zip(columns);
+    let columns = columns.map(|(name, cells)| Column { name, cells: typed(cells) }).collect();
+    Ok(DesignTable { n_rows, columns })
+}
+
+/// Numbers where every cell is one or empty.
+fn typed(cells: Vec<String>) -> Cells {
+    let number = |cell: &String| match cell.parse::<f64>() {
+        _ if cell.is_empty() => Some(None),
+        Ok(value) if value.is_finite() => Some(Some(value)),
+        _ => None,
+    };
+    match cells.iter().map(number).collect() {
+        Some(numbers) => Cells::Numbers(numbers),
+        None => Cells::Words(cells),
+    }
+}
+
+/// The records of a CSV text with the line on which each starts; quoted cells may hold anything.
+fn records(file: &str, text: &str) -> Result<Vec<(usize, Vec<String>)>, InputError> {
+    let mut records = Vec::new();
+    let mut rest = text;
+    let mut line = 1;
+    while !rest.is_empty() {
+        let first = line;
+        let mut cells = Vec::new();
+        loop {
+            let (cell, after) = match rest.strip_prefix('"') {
+                Some(quoted) => unquoted(quoted).ok_or_else(|| InputError::Syntax {
+                    file: file.into(),
+                    line: Some(first),
+                    message: "has a quote that is not closed before a comma or the line's end"
+                        .into(),
+                })?,
+                None => {
+                    let end = rest.find([',', '\n']).unwrap_or(rest.len());
+                    (rest[..end].trim_end_matches('\r').to_owned(), &rest[end..])
+                }
+            };
+            line += cell.matches('\n').count();
+            cells.push(cell);
+            rest = after.strip_prefix(',').unwrap_or(after);
+            if rest.len() == after.len() {
+                break;
+            }
+        }
+        rest = rest.trim_start_matches('\r');
+        rest = rest.strip_prefix('\n').unwrap_or(rest);
+        line += 1;
+        records.push((first, cells));
+    }
+    Ok(records)
+}
+
+/// A quoted cell after its opening quote, and what follows its closing one.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let mut cell = String::new();
+    let mut rest = text;
+    loop {
+        let (before, after) = rest.split_once('"')?;
+        cell.push_str(before);
+        match after.strip_prefix('"') {
+            Some(more) => {
+                cell.push('"');
+                rest = more;
+            }
+            None if after.is_empty() || after.starts_with([',', '\n', '\r']) => {
+                return Some((cell, after));
+            }
+            None => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn columns_of_numbers_are_told_from_words() {
+        let table = designs("d.csv", "design,status,value\n0,pruned,\n1,evaluated,2.5\n").unwrap();
+        assert_eq!(table.n_rows, 2);
+        assert_eq!(table.numbers("value"), Some(&[None, Some(2.5)][..]));
+        assert_eq!(table.words("status").unwrap(), ["pruned", "evaluated"]);
+    }
+
+    #[test]
+    fn a_quoted_heading_may_hold_a_comma() {
+        let table = designs("d.csv", "design,\"value:a,\"\"b\"\"\"\r\n0,1\r\n").unwrap();
+        assert_eq!(table.columns[1].name, "value:a,\"b\"");
+        assert_eq!(table.numbers("value:a,\"b\""), Some(&[Some(1.0)][..]));
+    }
+
+    #[test]
+    fn a_short_row_is_named_by_its_line() {
+        let error = designs("d.csv", "a,b\n1,2\n3\n").unwrap_err();
+        assert_eq!(error.to_string(), "d.csv: line 3: has 1 cells where the heading has 2");
+    }
+
+    #[test]
+    fn another_file_or_version_is_refused() {
+        let refused = |text: &str| outcome("o.json", text).unwrap_err().to_string();
+        assert!(refused("{").contains("line 1"));
+        assert!(refused("{}").contains("`schema = null` is not that of a search result"));
+        assert!(refused(r#"{"schema": "phaze-outcome", "version": 2}"#).contains("version 1"));
+        let text = r#"{"schema": "phaze-outcome", "version": 1, "top": {"entries": [3]}}"#;
+        assert!(refused(text).contains("`top.entries[0] = 3` is not an entry"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_a_panic(text in "[0-9a,\"\r\n]{0,40}") {
+            let _ = designs("d.csv", &text);
+            let _ = outcome("o.json", &text);
+        }
+    }
+}

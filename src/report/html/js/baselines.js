@@ -1,0 +1,82 @@
+// Throughput of the answer beside what one would do without it.
+
+import { svg } from "./dom.js";
+import { figure } from "./figure.js";
+import { MISSING, isNumber, number, wrapped } from "./format.js";
+
+/** Bars of throughput relative to the winner. */
+export function baselines(outcome) {
+  const winner = {
+    name: "This chip",
+    description: "the answer, with its best placement",
+    entry: outcome.winner,
+    ratio: 1,
+  };
+  const rows = [
+    winner,
+    ...(outcome.baselines ?? []).map((baseline) => ({ ...baseline, ratio: baseline.winner_ratio })),
+  ];
+  const single = outcome.winner.results.length === 1;
+  const speed = (row) => (row.entry && isNumber(row.ratio) ? 1 / row.ratio : null);
+  const most = Math.max(1, ...rows.map((row) => speed(row) ?? 0));
+  const draw = (host, width) => {
+    const told = rows.map((row) =>
+      wrapped(row.entry ? (row.description ?? "") : (row.reason ?? "does not fit"), width / 6.3),
+    );
+    const height = told.reduce((sum, lines) => sum + 49 + 16 * lines.length, 0);
+    const picture = svg("svg", {
+      viewBox: `0 0 ${width} ${height}`,
+      role: "img",
+      "aria-label": "Throughput of this chip and of the baselines",
+    });
+    let y = 0;
+    rows.forEach((row, i) => {
+      const length = ((speed(row) ?? 0) / most) * (width - 70);
+      picture.append(
+        svg("text", { class: "strong", x: 0, y: y + 13 }, row.name),
+        svg(
+          "text",
+          { class: "muted", x: width, y: y + 13, "text-anchor": "end" },
+          single && row.entry ? `${number(row.entry.results[0].throughput_sequences_per_s)} seq/s` : "",
+        ),
+        svg("rect", { class: "track", x: 0, y: y + 21, width: width - 70, height: 14, rx: 3 }),
+        svg("rect", {
+          class: i === 0 ? "bar best" : "bar",
+          x: 0,
+          y: y + 21,
+          width: length,
+          height: 14,
+          rx: 3,
+        }),
+        told[i].map((line, n) => svg("text", { class: "muted", x: 0, y: y + 50 + 16 * n }, line)),
+        svg(
+          "text",
+          { class: i === 0 ? "value strong" : "value", x: width, y: y + 33, "text-anchor": "end" },
+          speed(row) === null ? MISSING : i === 0 ? "1×" : `${speed(row).toFixed(2)}×`,
+        ),
+      );
+      y += 49 + 16 * told[i].length;
+    });
+    host.replaceChildren(picture);
+  };
+  return figure({
+    id: "baselines",
+    title: "Throughput against the baselines",
+    note: "Same devices, batch and memory choice.",
+    draw,
+    table: () => ({
+      columns: ["what", "description", "winner / this", "sequences/s", "area µm²", "strategy", "reason"].map(
+        (name) => ({ name }),
+      ),
+      rows: rows.map((row) => [
+        row.name,
+        row.description,
+        row.ratio,
+        row.entry?.results[0].throughput_sequences_per_s ?? null,
+        row.entry?.design.area_um2 ?? null,
+        row.entry?.results[0].strategy?.sentence ?? null,
+        row.reason ?? null,
+      ]),
+    }),
+  });
+}

@@ -1,0 +1,259 @@
+// Two results side by side: what was asked, what was found, and where the time goes.
+
+import { breakdown } from "./breakdown.js";
+import { chipFigure } from "./chip_figure.js";
+import { el, svg } from "./dom.js";
+import { figure } from "./figure.js";
+import {
+  MISSING,
+  bytes,
+  chipName,
+  isNumber,
+  joules,
+  number,
+  percent,
+  ratio,
+  scaled,
+  seconds,
+  squareMillimetres,
+} from "./format.js";
+import { table } from "./table.js";
+
+/** Fills `main` for the pair; answers the navigation. */
+export function comparePage(main, [a, b]) {
+  const names = a.name === b.name ? ["first", "second"] : [a.name, b.name];
+  const winners = [a, b].map(({ outcome }) => outcome.winner);
+  main.append(
+    el(
+      "section",
+      { id: "answer" },
+      el("p", { class: "eyebrow" }, "Comparison"),
+      el("h1", {}, `${names[0]} and ${names[1]}`),
+      el("p", { class: "lead" }, sentence(winners, names)),
+      winners.every(Boolean) &&
+        chipFigure(
+          winners.map((winner, i) => ({ name: names[i], design: winner.design })),
+          "chips",
+          "The two chips, to one scale",
+        ),
+      el("h3", {}, "What was found"),
+      measureTable(winners, names),
+      [a, b].map(({ outcome }, i) =>
+        el(
+          "p",
+          { class: outcome.proof?.complete ? "proof" : "proof open" },
+          el("span", { class: "mark" }, outcome.proof?.complete ? "✓" : "…"),
+          el("span", {}, el("strong", {}, `${names[i]}: `), outcome.proof?.statement ?? MISSING),
+        ),
+      ),
+    ),
+  );
+  main.append(
+    el(
+      "section",
+      { id: "request" },
+      el("h2", {}, "What was asked"),
+      requestTable(a.outcome.request, b.outcome.request, names),
+    ),
+  );
+  if (winners.every(Boolean))
+    main.append(el("section", { id: "time" }, el("h2", {}, "The plans"), plans(winners, names)));
+  main.append(el("section", { id: "space" }, el("h2", {}, "The fronts"), fronts([a, b], names)));
+  return [
+    ["answer", "Found"],
+    ["request", "Asked"],
+    ["time", "Plans"],
+    ["space", "Fronts"],
+  ].filter(([id]) => main.querySelector(`#${id}`));
+}
+
+function sentence(winners, names) {
+  if (!winners.every(Boolean))
+    return winners
+      .map((winner, i) => `${names[i]}: ${winner ? chipName(winner.design) : "nothing fits"}`)
+      .join(". ");
+  const shared = winners[1].results
+    .map((result) => [result, winners[0].results.find((one) => one.model === result.model)])
+    .filter(([, other]) => other);
+  return shared.length === 0
+    ? "The two train different models."
+    : shared
+        .map(
+          ([result, other]) =>
+            `${result.model}: ${names[1]} reaches ${ratio(result.throughput_sequences_per_s / other.throughput_sequences_per_s)} the throughput of ${names[0]}`,
+        )
+        .join("; ") + `, in ${ratio(winners[1].design.area_um2 / winners[0].design.area_um2)} its area.`;
+}
+
+const DESIGN = [
+  ["tensor cores", (d) => d.tensor_cores, number],
+  ["array width", (d) => d.width, number],
+  ["array depth", (d) => d.depth, number],
+  ["vector cores", (d) => d.vector_cores, number],
+  ["vector lanes per core", (d) => d.vector_width, number],
+  ["global buffer", (d) => d.glb_bytes, bytes],
+  ["HBM", (d) => d.hbm_bytes, bytes],
+  ["area", (d) => d.area_um2, squareMillimetres],
+  ["peak", (d) => d.peak_flops_per_s, (value) => scaled(value, "FLOP/s")],
+];
+const RESULT = [
+  ["throughput (sequences/s)", (r) => r.throughput_sequences_per_s, number],
+  ["tokens/s", (r) => r.tokens_per_s, (value) => scaled(value, "")],
+  ["time per batch", (r) => r.time_per_batch_s, seconds],
+  ["FLOP utilisation", (r) => r.mfu, percent],
+  ["energy per token", (r) => r.energy_per_token_j, joules],
+  ["power per device (W)", (r) => r.average_power_w, number],
+  ["pipelines", (r) => r.strategy?.data_parallel, number],
+  ["stages", (r) => r.strategy?.pipeline_stages, number],
+  ["tensor-parallel width", (r) => r.strategy?.tensor_parallel, number],
+  ["micro-batch", (r) => r.strategy?.micro_batch, number],
+  ["recompute", (r) => r.strategy?.recompute, String],
+  ["devices used", (r) => r.strategy?.devices_used, number],
+];
+
+function measureTable(winners, names) {
+  const row = (label, values, show) => [
+    label,
+    ...values.map((value) => (value === undefined || value === null ? null : show(value))),
+    values.every(isNumber) && values[0] !== 0 ? ratio(values[1] / values[0]) : null,
+  ];
+  const models = [
+    ...new Set(winners.flatMap((winner) => winner?.results.map((result) => result.model) ?? [])),
+  ];
+  const rows = [
+    ...DESIGN.map(([label, of, show]) =>
+      row(
+        label,
+        winners.map((winner) => winner && of(winner.design)),
+        show,
+      ),
+    ),
+    ...models.flatMap((model) =>
+      RESULT.map(([label, of, show]) =>
+        row(
+          models.length > 1 ? `${label}, ${model}` : label,
+          winners.map((winner) => {
+            const found = winner?.results.find((result) => result.model === model);
+            return found && of(found);
+          }),
+          show,
+        ),
+      ),
+    ),
+  ];
+  return table({
+    caption: "The two winners",
+    columns: ["", ...names, `${names[1]} / ${names[0]}`].map((name) => ({ name })),
+    rows: rows.filter((cells) => cells[1] !== null || cells[2] !== null),
+  });
+}
+
+/** Keys of the two requests, those that differ first. */
+function requestTable(a = {}, b = {}, names) {
+  const text = (value) =>
+    value === undefined ? null : typeof value === "string" ? value : JSON.stringify(value);
+  const rows = [...new Set([...Object.keys(a), ...Object.keys(b)])]
+    .sort()
+    .map((key) => [
+      key.replaceAll("_", " "),
+      text(a[key]),
+      text(b[key]),
+      text(a[key]) === text(b[key]) ? "same" : "differs",
+    ]);
+  rows.sort((x, y) => (x[3] === "same") - (y[3] === "same"));
+  return table({ caption: "The two requests", columns: ["", ...names, ""].map((name) => ({ name })), rows });
+}
+
+function plans(winners, names) {
+  const models = winners[0].results
+    .map((result) => result.model)
+    .filter((model) => winners[1].results.some((result) => result.model === model));
+  const pairs = models.map((model) =>
+    winners.map((winner) => winner.results.find((result) => result.model === model)),
+  );
+  return pairs.map(([first, second]) =>
+    el(
+      "div",
+      {},
+      el("p", { class: "strategy" }, el("b", {}, `${names[0]}: `), first.strategy?.sentence ?? MISSING),
+      el("p", { class: "strategy" }, el("b", {}, `${names[1]}: `), second.strategy?.sentence ?? MISSING),
+      breakdown(first, [{ name: names[1], result: second }]),
+    ),
+  );
+}
+
+/** Throughput against area of what each result holds in full, its front joined. */
+function fronts(pair, names) {
+  const series = pair.map(({ outcome }) =>
+    [...outcome.pareto.entries, ...outcome.top.entries, outcome.winner]
+      .filter(Boolean)
+      .map((entry) => ({ x: entry.design.area_um2 / 1e6, y: entry.value, name: chipName(entry.design) })),
+  );
+  const all = series.flat();
+  if (all.length === 0) return el("p", {}, MISSING);
+  const [low, high] = [Math.min(...all.map((p) => p.x)), Math.max(...all.map((p) => p.x))];
+  const top = Math.max(...all.map((p) => p.y)) * 1.05;
+  const colours = ["--tensor", "--vector"];
+  const draw = (host, width) => {
+    const [left, h] = [58, 280];
+    const across = (x) => left + 8 + (high > low ? (x - low) / (high - low) : 0.5) * (width - left - 24);
+    const up = (y) => 8 + h * (1 - y / top);
+    const picture = svg("svg", {
+      viewBox: `0 0 ${width} ${h + 46}`,
+      role: "img",
+      "aria-label": "Objective against area",
+    });
+    for (let i = 0; i <= 4; i++)
+      picture.append(
+        svg("line", { class: "grid", x1: left, x2: width, y1: up((top * i) / 4), y2: up((top * i) / 4) }),
+        svg(
+          "text",
+          { class: "tick", x: left - 6, y: up((top * i) / 4) + 4, "text-anchor": "end" },
+          number((top * i) / 4, 3),
+        ),
+      );
+    for (const x of [low, (low + high) / 2, high])
+      picture.append(
+        svg(
+          "text",
+          { class: "tick", x: Math.min(across(x), width - 20), y: h + 24, "text-anchor": "middle" },
+          number(x, 3),
+        ),
+      );
+    picture.append(
+      svg(
+        "text",
+        { class: "tick", x: left + (width - left) / 2, y: h + 42, "text-anchor": "middle" },
+        "area (mm²)",
+      ),
+    );
+    series.forEach((points, i) =>
+      points.forEach((point) =>
+        picture.append(
+          svg(
+            "circle",
+            {
+              cx: across(point.x),
+              cy: up(point.y),
+              r: 5,
+              style: `fill: var(${colours[i]}); fill-opacity: .75`,
+            },
+            svg("title", {}, `${names[i]}: ${point.name}, ${number(point.y)}`),
+          ),
+        ),
+      ),
+    );
+    host.replaceChildren(picture);
+  };
+  return figure({
+    id: "fronts",
+    title: "Objective against area",
+    note: "Pareto front and top 20 of both results.",
+    draw,
+    legend: names.map((label, i) => ({ label, colour: colours[i] })),
+    table: () => ({
+      columns: ["result", "chip", "area (mm²)", "objective"].map((name) => ({ name })),
+      rows: series.flatMap((points, i) => points.map((point) => [names[i], point.name, point.x, point.y])),
+    }),
+  });
+}

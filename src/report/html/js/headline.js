@@ -1,0 +1,160 @@
+// The answer in a minute: the chip, how it is used, how much better it is, and why to believe it.
+
+import { baselines } from "./baselines.js";
+import { chipFigure } from "./chip_figure.js";
+import { el } from "./dom.js";
+import {
+  MISSING,
+  bytes,
+  count,
+  isNumber,
+  joules,
+  number,
+  percent,
+  ratio,
+  scaled,
+  seconds,
+  squareMillimetres,
+} from "./format.js";
+
+/** The first section of the page. */
+export function headline({ outcome }) {
+  const { winner, request = {} } = outcome;
+  const models = (request.models ?? []).map((model) => model.name).join(", ");
+  const asked = [
+    models,
+    request.devices && `${number(request.devices)} devices`,
+    request.global_batch && `global batch ${number(request.global_batch)}`,
+  ]
+    .filter(Boolean)
+    .join("  ·  ");
+  if (!winner) {
+    return el(
+      "section",
+      { id: "answer" },
+      el("p", { class: "eyebrow" }, asked),
+      el("h1", {}, "Nothing in the space fits"),
+      el("p", { class: "lead" }, outcome.infeasible_reason ?? ""),
+      proof(outcome),
+    );
+  }
+  const real = yardstick(outcome);
+  return el(
+    "section",
+    { id: "answer" },
+    el("p", { class: "eyebrow" }, asked),
+    el("h1", {}, title(winner.design)),
+    el("p", { class: "lead" }, comparison(winner, real)),
+    figures(winner),
+    el(
+      "p",
+      { class: "strategy" },
+      winner.results.map((result) =>
+        el(
+          "span",
+          {},
+          winner.results.length > 1 && el("b", {}, `${result.model}: `),
+          result.strategy?.sentence ?? MISSING,
+        ),
+      ),
+    ),
+    el("div", { class: "two" }, chips(winner, real), baselines(outcome)),
+    proof(outcome),
+  );
+}
+
+function title(design) {
+  return (
+    `${count(design.tensor_cores, "tensor core")} of ${design.width}×${design.depth}, ` +
+    `${number(design.vector_cores * design.vector_width)} vector lanes, ${bytes(design.glb_bytes)} of buffer`
+  );
+}
+
+/** The baseline that the chip is drawn beside: the real TPUv4 where it is there. */
+export function yardstick(outcome) {
+  const baselines = (outcome.baselines ?? []).filter((baseline) => baseline.entry);
+  return baselines.find((baseline) => baseline.entry.design.name === "tpuv4") ?? baselines[0] ?? null;
+}
+
+function comparison(winner, real) {
+  if (!real) return `${squareMillimetres(winner.design.area_um2)} at 22 nm.`;
+  const area = winner.design.area_um2 / real.entry.design.area_um2;
+  const name = real.entry.design.name === "tpuv4" ? "the real TPUv4" : real.name;
+  return [
+    el("strong", {}, `${ratio(real.winner_ratio)} the throughput`),
+    ` of ${name} in `,
+    el("strong", {}, `${ratio(area)} its area`),
+    ", both trained the best way that exists for each.",
+  ];
+}
+
+/** The key figures of an entry; several models get a row each. */
+export function figures(entry) {
+  return entry.results.map((result) =>
+    el(
+      "dl",
+      { class: "figures", "data-model": result.model },
+      tile(
+        "Throughput",
+        number(result.throughput_sequences_per_s),
+        "sequences/s",
+        "throughput_sequences_per_s",
+        result,
+      ),
+      tile("Tokens", scaled(result.tokens_per_s, "/s"), "", "tokens_per_s", result),
+      tile("Time per batch", seconds(result.time_per_batch_s), "", "time_per_batch_s", result),
+      tile("FLOP utilisation", percent(result.mfu), "", "mfu", result),
+      tile("Energy per token", joules(result.energy_per_token_j), "", "energy_per_token_j", result),
+      tile(
+        "Power per device",
+        isNumber(result.average_power_w) ? `${number(result.average_power_w, 3)} W` : MISSING,
+        "",
+        "average_power_w",
+        result,
+      ),
+    ),
+  );
+}
+
+function tile(name, shown, unit, key, result) {
+  return el(
+    "div",
+    {},
+    el("dt", {}, name),
+    el(
+      "dd",
+      { "data-key": key, "data-value": result[key] ?? "" },
+      shown,
+      unit && el("small", {}, ` ${unit}`),
+    ),
+  );
+}
+
+function chips(winner, real) {
+  const drawn = [
+    { name: "This chip", design: winner.design },
+    real && {
+      name: real.entry.design.name === "tpuv4" ? "Real TPUv4" : real.name,
+      design: real.entry.design,
+    },
+  ].filter(Boolean);
+  return chipFigure(drawn, "chips", "Drawn to scale");
+}
+
+function proof(outcome) {
+  const found = outcome.proof;
+  if (!found) return null;
+  return el(
+    "p",
+    { class: found.complete ? "proof" : "proof open" },
+    el("span", { class: "mark", "aria-hidden": "true" }, found.complete ? "✓" : "…"),
+    el(
+      "span",
+      {},
+      el("strong", {}, found.complete ? "Proved. " : "Not proved to the end. "),
+      found.statement ?? "",
+      " ",
+      el("a", { href: "#proof" }, "The counts"),
+    ),
+  );
+}

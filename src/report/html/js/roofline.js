@@ -1,0 +1,138 @@
+// Each operator as a dot under the design's roof: what it reaches against what it could.
+
+import { svg } from "./dom.js";
+import { figure } from "./figure.js";
+import { number, percent, scaled } from "./format.js";
+
+/** The roofline of a design with the operators that do arithmetic. */
+export function roofline(design, operators, chosen, pick) {
+  const { peak_flops_per_s: peak, hbm_bytes_per_s: bandwidth } = design;
+  const dots = operators
+    .map((operator, at) => ({
+      operator,
+      at,
+      rate: operator.flops / (operator.end_s - operator.start_s),
+      intensity: operator.flops / operator.hbm_bytes,
+    }))
+    .filter(
+      ({ rate, intensity }) =>
+        rate > 0 && Number.isFinite(rate) && intensity > 0 && Number.isFinite(intensity),
+    );
+  if (dots.length === 0 || !(peak > 0) || !(bandwidth > 0)) return null;
+  const ridge = peak / bandwidth;
+  const x = span([ridge / 4, ridge * 4, ...dots.map((dot) => dot.intensity)]);
+  const y = span([peak / 300, ...dots.map((dot) => dot.rate)], peak * 1.7);
+  const draw = (host, width) => {
+    const [left, top, h] = [62, 10, 250];
+    const across = (value) => left + ((Math.log10(value) - x[0]) / (x[1] - x[0])) * (width - left - 8);
+    const up = (value) => top + h * (1 - (Math.log10(value) - y[0]) / (y[1] - y[0]));
+    const picture = svg("svg", {
+      viewBox: `0 0 ${width} ${h + 50}`,
+      role: "group",
+      "aria-label": "Roofline",
+    });
+    for (let power = Math.ceil(x[0]); power <= x[1]; power++)
+      picture.append(
+        svg("line", {
+          class: "grid",
+          x1: across(10 ** power),
+          x2: across(10 ** power),
+          y1: top,
+          y2: top + h,
+        }),
+        svg(
+          "text",
+          { class: "tick", x: across(10 ** power), y: top + h + 16, "text-anchor": "middle" },
+          number(10 ** power),
+        ),
+      );
+    for (let power = Math.ceil(y[0]); power <= y[1]; power++)
+      picture.append(
+        svg("line", { class: "grid", x1: left, x2: width - 8, y1: up(10 ** power), y2: up(10 ** power) }),
+        svg(
+          "text",
+          { class: "tick", x: left - 6, y: up(10 ** power) + 4, "text-anchor": "end" },
+          scaled(10 ** power, ""),
+        ),
+      );
+    const start = 10 ** Math.max(x[0], y[0] - Math.log10(bandwidth));
+    picture.append(
+      svg("path", {
+        class: "roof",
+        d: `M${across(start)} ${up(start * bandwidth)}L${across(ridge)} ${up(peak)}H${width - 8}`,
+      }),
+      svg(
+        "text",
+        { class: "tick strong", x: width - 10, y: up(peak) - 7, "text-anchor": "end" },
+        `${scaled(peak, "FLOP/s")}`,
+      ),
+      svg(
+        "text",
+        { class: "tick", x: left + (width - left) / 2, y: h + 44, "text-anchor": "middle" },
+        "FLOP per byte of HBM",
+      ),
+    );
+    for (const { operator, at, rate, intensity } of dots) {
+      const name = `${operator.name}: ${scaled(rate, "FLOP/s")}, ${percent(rate / Math.min(peak, intensity * bandwidth))} of its roof`;
+      const choose = () => pick(at);
+      picture.append(
+        svg(
+          "circle",
+          {
+            class: at === chosen ? "dot chosen" : "dot",
+            cx: across(intensity),
+            cy: up(rate),
+            r: at === chosen ? 7 : 5,
+            tabindex: "0",
+            role: "button",
+            "aria-label": name,
+            onclick: choose,
+            onkeydown: (event) => {
+              if (event.key === "Enter" || event.key === " ") {
+                event.preventDefault();
+                choose();
+              }
+            },
+          },
+          svg("title", {}, name),
+        ),
+      );
+      if (at === chosen)
+        picture.append(
+          svg(
+            "text",
+            {
+              class: "tick strong",
+              x: across(intensity) + (across(intensity) > width * 0.6 ? -11 : 11),
+              y: up(rate) + 20,
+              "text-anchor": across(intensity) > width * 0.6 ? "end" : "start",
+            },
+            operator.name,
+          ),
+        );
+    }
+    host.replaceChildren(picture);
+  };
+  return figure({
+    id: "roofline",
+    title: "Under the roof",
+    note: `FLOP/s reached against FLOP per byte; the roof bends at ${number(ridge, 3)}.`,
+    draw,
+    table: () => ({
+      columns: ["operator", "FLOP/byte", "FLOP/s", "of its roof"].map((name) => ({ name })),
+      rows: dots.map(({ operator, rate, intensity }) => [
+        operator.name,
+        intensity,
+        rate,
+        rate / Math.min(peak, intensity * bandwidth),
+      ]),
+      pick: (index) => pick(dots[index].at),
+    }),
+  });
+}
+
+/** Bounds in powers of ten with a little air. */
+function span(values, top) {
+  const logs = values.map(Math.log10);
+  return [Math.min(...logs) - 0.25, top ? Math.log10(top) : Math.max(...logs) + 0.25];
+}

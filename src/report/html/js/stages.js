@@ -1,0 +1,158 @@
+// The stages of a pipeline: what each holds and how long it takes.
+
+import { svg } from "./dom.js";
+import { figure } from "./figure.js";
+import { bytes, number, percent, seconds } from "./format.js";
+import { MEMORY, stack } from "./palette.js";
+import { ticks } from "./timeline.js";
+
+/** Stacked columns of each stage's memory against what a device has. */
+export function memory(result) {
+  const found = (result.stages ?? []).filter((stage) => stage.memory_bytes);
+  if (found.length === 0) return null;
+  const sum = (stage) => Object.values(stage.memory_bytes).reduce((total, part) => total + (part ?? 0), 0);
+  const limit = Math.max(...found.map((stage) => stage.memory_limit_bytes ?? 0));
+  const most = Math.max(limit, ...found.map(sum)) * 1.04;
+  const draw = (host, width) => {
+    const [left, top, h] = [46, 8, 230];
+    const step = (width - left) / found.length;
+    const picture = svg("svg", {
+      viewBox: `0 0 ${width} ${h + 36}`,
+      role: "img",
+      "aria-label": "Memory of each stage",
+    });
+    for (const gib of ticks({ from: 0, to: most / 2 ** 30 })) {
+      const y = top + h * (1 - (gib * 2 ** 30) / most);
+      picture.append(
+        svg("line", { class: "grid", x1: left, x2: width, y1: y, y2: y }),
+        svg("text", { class: "tick", x: left - 6, y: y + 4, "text-anchor": "end" }, number(gib, 3)),
+      );
+    }
+    found.forEach((stage, i) => {
+      let y = top + h;
+      for (const part of stack(stage.memory_bytes, MEMORY)) {
+        const size = (part.value / most) * h;
+        y -= size;
+        picture.append(
+          svg(
+            "rect",
+            {
+              x: left + i * step + step * 0.12,
+              y,
+              width: step * 0.76,
+              height: Math.max(0, size - 0.5),
+              style: `fill: var(${part.colour})`,
+            },
+            svg("title", {}, `stage ${i + 1}, ${part.label}: ${bytes(part.value)}`),
+          ),
+        );
+      }
+      if (i % Math.ceil(found.length / Math.max(1, (width - left) / 26)) === 0)
+        picture.append(
+          svg(
+            "text",
+            { class: "tick", x: left + (i + 0.5) * step, y: h + top + 16, "text-anchor": "middle" },
+            i + 1,
+          ),
+        );
+    });
+    if (limit > 0) {
+      const y = top + h * (1 - limit / most);
+      picture.append(
+        svg("line", { class: "limit", x1: left, x2: width, y1: y, y2: y }),
+        svg(
+          "text",
+          { class: "tick strong", x: width, y: y + 14, "text-anchor": "end" },
+          `limit ${bytes(limit)}`,
+        ),
+      );
+    }
+    picture.append(svg("text", { class: "tick", x: 0, y: h + top + 16 }, "stage"));
+    host.replaceChildren(picture);
+  };
+  return figure({
+    id: "memory",
+    title: "Memory of each stage",
+    note: "GiB on one device.",
+    draw,
+    legend: MEMORY.map(([, colour, label]) => ({ colour, label })),
+    table: () => ({
+      columns: ["stage", ...MEMORY.map(([, , label]) => `${label} (bytes)`), "sum", "limit"].map((name) => ({
+        name,
+      })),
+      rows: found.map((stage, i) => [
+        i + 1,
+        ...MEMORY.map(([key]) => stage.memory_bytes[key] ?? null),
+        sum(stage),
+        stage.memory_limit_bytes ?? null,
+      ]),
+    }),
+  });
+}
+
+/** Stages drawn as wide as their load, neighbours with the same content told once in the table. */
+export function stages(result) {
+  const all = result.stages ?? [];
+  if (all.length === 0) return null;
+  const slowest = Math.max(...all.map((stage) => stage.load_s));
+  const content = (stage) =>
+    (stage.layers ?? []).map(({ kind, count: n }) => (n > 1 ? `${n} × ${kind}` : kind)).join(" + ");
+  const draw = (host, width) => {
+    const [left, row] = [34, Math.max(7, Math.min(24, 360 / all.length))];
+    const picture = svg("svg", {
+      viewBox: `0 0 ${width} ${all.length * row + 4}`,
+      role: "img",
+      "aria-label": "Load of each stage",
+    });
+    all.forEach((stage, i) => {
+      const y = i * row;
+      const length = (stage.load_s / slowest) * (width - left - 90);
+      const forward = length * (stage.forward_s / (stage.forward_s + stage.backward_s) || 0);
+      picture.append(
+        svg(
+          "rect",
+          { class: "forward", x: left, y: y + 1, width: forward, height: row - 2 },
+          svg("title", {}, `forward ${seconds(stage.forward_s)}`),
+        ),
+        svg(
+          "rect",
+          { class: "backward", x: left + forward, y: y + 1, width: length - forward, height: row - 2 },
+          svg("title", {}, `backward ${seconds(stage.backward_s)}`),
+        ),
+      );
+      if (row < 10 && i % Math.ceil(10 / row) !== 0) return;
+      picture.append(
+        svg("text", { class: "tick", x: left - 6, y: y + row / 2 + 4, "text-anchor": "end" }, i + 1),
+        svg("text", { class: "tick", x: left + length + 6, y: y + row / 2 + 4 }, seconds(stage.load_s, 3)),
+      );
+      if (row >= 15 && length > 7 * content(stage).length)
+        picture.append(
+          svg("text", { class: "inblock left", x: left + 8, y: y + row / 2 + 4 }, content(stage)),
+        );
+    });
+    host.replaceChildren(picture);
+  };
+  return figure({
+    id: "stages",
+    title: "Stages and their layers",
+    draw,
+    note: `Load of one micro-batch; the slowest sets the pace, the fastest waits ${percent(1 - Math.min(...all.map((stage) => stage.load_s)) / slowest)} of the time.`,
+    legend: [
+      { colour: "--forward", label: "forward" },
+      { colour: "--backward", label: "backward" },
+    ],
+    table: () => ({
+      columns: ["stage", "layers", "devices", "forward (s)", "backward (s)", "load (s)"].map((name) => ({
+        name,
+      })),
+      rows: all.map((stage, i) => [
+        i + 1,
+        content(stage),
+        stage.devices ?? null,
+        stage.forward_s,
+        stage.backward_s,
+        stage.load_s,
+      ]),
+    }),
+  });
+}

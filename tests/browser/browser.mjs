@@ -1,0 +1,112 @@
+// Opens reports in Debian's Chromium and watches what they do.
+
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { chromium } from "playwright-core";
+
+const HERE = fileURLToPath(new URL(".", import.meta.url));
+export const PHAZE = process.env.PHAZE ?? join(HERE, "../../target/release/phaze");
+export const SAMPLE = join(HERE, "sample");
+
+// The system's own Chromium, as root and without its background talk.
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+/** A folder that is gone when the tests are. */
+export function scratch() {
+  const folder = mkdtempSync(join(tmpdir(), "phaze-report-"));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Runs phaze; throws with its words if it fails. */
+export function phaze(...words) {
+  return execFileSync(PHAZE, words, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+}
+
+export function outcomeOf(folder) {
+  return JSON.parse(readFileSync(join(folder, "outcome.json"), "utf8"));
+}
+
+/** The rows of a designs.csv as objects of text; our own files quote only headings with a comma. */
+export function designsOf(folder) {
+  const [heading, ...lines] = readFileSync(join(folder, "designs.csv"), "utf8").trimEnd().split("\n");
+  const names = heading.split(",");
+  return lines.map((line) => Object.fromEntries(line.split(",").map((cell, i) => [names[i], cell])));
+}
+
+/** A copy of the sample with `change(outcome)` applied, made into a report; answers its folder. */
+export function variant(change, designs = (text) => text) {
+  const folder = join(scratch(), "result");
+  mkdirSync(folder);
+  const outcome = outcomeOf(SAMPLE);
+  writeFileSync(join(folder, "outcome.json"), JSON.stringify(change(outcome) ?? outcome));
+  writeFileSync(join(folder, "designs.csv"), designs(readFileSync(join(SAMPLE, "designs.csv"), "utf8")));
+  phaze("report", folder);
+  return folder;
+}
+
+/** Starts the browser. */
+export async function launch() {
+  const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
+    existsSync,
+  );
+  return chromium.launch({ executablePath, headless: true, args: FLAGS });
+}
+
+/**
+ * Opens a page file and collects `complaints`: console errors, uncaught errors, dialogs, and
+ * requests that leave the file.
+ */
+export async function open(browser, file, { width = 1280, height = 900, theme = "light" } = {}) {
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme: theme,
+    acceptDownloads: true,
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
+  const complaints = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(String(error.stack ?? error)));
+  page.on("dialog", (dialog) => {
+    complaints.push(`dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.on("request", (request) => {
+    if (!/^(file|data|blob):/.test(request.url())) complaints.push(`request: ${request.url()}`);
+  });
+  await page.goto(`file://${file}`);
+  await page.waitForFunction(() => document.querySelector("main").childElementCount > 0);
+  await page.waitForTimeout(150);
+  return { page, complaints };
+}
+
+/** What sticks out of the window sideways, other than inside boxes that scroll by themselves. */
+export function stickingOut(page) {
+  return page.evaluate(() => {
+    const found = [];
+    if (document.documentElement.scrollWidth > innerWidth)
+      found.push(`the page is ${document.documentElement.scrollWidth} wide`);
+    for (const element of document.querySelectorAll("main *, header *")) {
+      if (element.closest(".scroll, nav, .hidden, .tip, canvas, option, title, desc")) continue;
+      const box = element.getBoundingClientRect();
+      if (box.width > 0 && (box.right > innerWidth + 1 || box.left < -1))
+        found.push(`${element.tagName} ${element.textContent.slice(0, 40)}: ${box.left} to ${box.right}`);
+    }
+    return found;
+  });
+}
