@@ -140,13 +140,13 @@ fn records(file: &str, text: &str) -> Result<Vec<(usize, Vec<String>)>, InputErr
         let first = line;
         let mut cells = Vec::new();
         loop {
-            let (cell, after) = match rest.strip_prefix('"') {
-                Some(quoted) => unquoted(quoted).ok_or_else(|| InputError::Syntax {
-                    file: file.into(),
-                    line: Some(first),
-                    message: "has a quote that is not closed before a comma or the line's end"
-                        .into(),
-                })?,
+            let (cell, after) = match rest.strip_prefix('"').map(unquoted) {
+                Some(Some(quoted)) => quoted,
+                Some(None) => {
+                    let message = "has a quote that is not closed before a comma or the line's end";
+                    let (file, message) = (file.into(), message.into());
+                    return Err(InputError::Syntax { file, line: Some(first), message });
+                }
                 None => {
                     let end = rest.find([',', '\n']).unwrap_or(rest.len());
                     (rest[..end].trim_end_matches('\r').to_owned(), &rest[end..])

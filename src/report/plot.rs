@@ -36,8 +36,12 @@ fn front(saved: &Saved, out: &mut dyn Write) -> io::Result<()> {
         return writeln!(out, "nothing in the space fits, so there is nothing to draw");
     };
     let mut canvas = Canvas::new();
-    dots.iter().for_each(|&at| canvas.dot(view.place(at)));
-    marks.iter().for_each(|&(symbol, at)| canvas.symbol(view.place(at), symbol));
+    for &at in &dots {
+        canvas.dot(view.place(at));
+    }
+    for &(symbol, at) in &marks {
+        canvas.symbol(view.place(at), symbol);
+    }
 
     writeln!(out, "{} against area (mm²), {}", objective(outcome), saved.models().join(", "))?;
     canvas.write(&view, out)?;
