@@ -1,7 +1,7 @@
 //! The command line: one file per command.
 //!
 //! The only room that touches files, clock, terminal and exit status. A command is an `Args`
-//! struct and a `run` that answers an [`Exit`] or the reason why the request was refused.
+//! struct and a `run` that answers an exit status or the reason why the request was refused.
 
 mod design_args;
 mod designs;

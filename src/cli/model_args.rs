@@ -9,6 +9,7 @@ use clap::builder::TypedValueParser as _;
 use super::Refusal;
 use super::files;
 use crate::input;
+use crate::input::InputError;
 use crate::input::hf_config;
 use crate::model::Attention;
 use crate::model::Model;
@@ -75,6 +76,10 @@ pub fn load(name: &str) -> Result<Model, Refusal> {
     let built_in = input::model_names().iter().any(|known| known == name);
     if !built_in && is_path(name) {
         let path = Path::new(name);
+        if path.is_dir() {
+            let reason = "it is a directory; name the config.json in it".into();
+            return Err(InputError::Unreadable { file: files::name(path), reason }.into());
+        }
         let text = files::read(path, hf_config::LONGEST)?;
         return Ok(hf_config::read(&files::name(path), &text)?);
     }

@@ -39,13 +39,18 @@ pub fn model_names() -> Vec<String> {
 
 /// The built-in model of that name.
 pub fn model(name: &str) -> Result<Model, InputError> {
-    match MODELS.iter().find(|(known, _)| *known == name) {
-        Some((known, text)) => hf_config::read(known, text),
+    match text(name) {
+        Some(text) => hf_config::read(name, text),
         None => Err(InputError::Unknown {
-            file: "MODEL".into(),
+            file: "command line".into(),
             what: "model".into(),
             found: name.into(),
             known: model_names(),
         }),
     }
+}
+
+/// The text of a built-in model's file.
+pub fn text(name: &str) -> Option<&'static str> {
+    MODELS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }

@@ -40,7 +40,12 @@ impl<'a> Fields<'a> {
 
     /// A size that must be given: a whole number from 1 to 2²⁴.
     pub fn size(&self, field: &str, meaning: &str) -> Result<u64, InputError> {
-        self.optional_size(field)?.ok_or_else(|| InputError::Missing {
+        self.count(field, LARGEST_SIZE, meaning)
+    }
+
+    /// A number that must be given, from 1 to `largest`.
+    pub fn count(&self, field: &str, largest: u64, meaning: &str) -> Result<u64, InputError> {
+        self.bounded(field, largest)?.ok_or_else(|| InputError::Missing {
             file: self.file.into(),
             field: field.into(),
             expected: format!("it holds {meaning}, a whole number"),
@@ -70,7 +75,9 @@ impl<'a> Fields<'a> {
         match self.optional(field) {
             None => Ok(default),
             Some(Value::Bool(flag)) => Ok(*flag),
-            Some(_) => Err(self.wrong(field, "is not a claim", "allowed are true and false")),
+            Some(_) => {
+                Err(self.wrong(field, "is neither true nor false", "allowed are true and false"))
+            }
         }
     }
 

@@ -284,3 +284,128 @@ fn gradient_of(tensor: &Tensor) -> Tensor {
     };
     Tensor { name: format!("d_{}", tensor.name), form, ..tensor.clone() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::families;
+    use crate::model::fusion::Scale;
+    use crate::model::shapes;
+    use crate::model::spec::Spec;
+    use crate::model::spec::examples;
+    use crate::units::Bytes;
+
+    fn kept(spec: &Spec, attention: Attention) -> Vec<String> {
+        let layer = &families::build(spec).kinds[1];
+        let backward = derive(layer, attention);
+        backward.kept.iter().map(|&id| layer.graph.at(id).name.clone()).collect()
+    }
+
+    #[test]
+    fn shapes_agree_along_every_edge_of_every_family() {
+        for spec in examples::all() {
+            let sizes = spec.sizes(2, 16);
+            let (sizes, element, group) = (&sizes, Bytes(2), 1);
+            let scale = Scale { sizes, scattered_sequence: 16, element, group };
+            for layer in families::build(&spec).kinds {
+                shapes::check(&layer.graph, scale);
+                for attention in [Attention::Stored, Attention::Recomputed] {
+                    shapes::check(&derive(&layer, attention).graph, scale);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_matmul_has_a_gradient_of_each_operand_with_as_many_operations() {
+        for spec in examples::all() {
+            let sizes = spec.sizes(2, 16);
+            for layer in families::build(&spec).kinds {
+                let backward = derive(&layer, Attention::Recomputed).graph;
+                let macs = |graph: &Graph, step: &Step| graph.contraction(step).wide_macs(&sizes);
+                let matmuls = layer.graph.steps.iter().filter(|s| s.action == Action::Contract);
+                for step in matmuls {
+                    let prefix = format!("{}.d", step.name);
+                    let gradients: Vec<&Step> =
+                        backward.steps.iter().filter(|s| s.name.starts_with(&prefix)).collect();
+                    assert_eq!(gradients.len(), 2, "{}", step.name);
+                    for gradient in gradients {
+                        assert_eq!(macs(&backward, gradient), macs(&layer.graph, step));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_of_weights_are_made_once_and_read_by_nobody() {
+        for spec in examples::all() {
+            for layer in families::build(&spec).kinds {
+                let backward = derive(&layer, Attention::Stored).graph;
+                let (makers, readers) = (backward.makers(), backward.readers());
+                let trained = layer.graph.steps.iter().flat_map(|step| &step.reads);
+                let trained = trained.filter(|id| layer.graph.at(**id).form.is_weight()).count();
+                let n_tensors = layer.graph.tensors.len();
+                let gradients = (n_tensors..backward.tensors.len())
+                    .filter(|&id| backward.tensors[id].form.is_weight());
+                let gradients: Vec<usize> = gradients.collect();
+                assert_eq!(gradients.len(), trained, "{:?} {}", spec.family, layer.name);
+                assert!(gradients.iter().all(|&id| makers[id].is_some() && readers[id].is_empty()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_gpt_layer_keeps_the_published_tensors() {
+        let stored = [
+            "input",
+            "attention_norm",
+            "q",
+            "k",
+            "v",
+            "softmax",
+            "softmax_dropout",
+            "softmax_dropout_mask",
+            "context",
+            "attention_dropout_mask",
+            "attention_residual",
+            "mlp_norm",
+            "mlp_up_bias",
+            "activation",
+            "mlp_dropout_mask",
+        ];
+        assert_eq!(kept(&examples::gpt(), Attention::Stored), stored);
+        let recomputed: Vec<&str> =
+            stored.into_iter().filter(|name| !name.starts_with("softmax")).collect();
+        assert_eq!(kept(&examples::gpt(), Attention::Recomputed), recomputed);
+    }
+
+    #[test]
+    fn a_gated_mlp_keeps_both_factors_and_the_activations_input() {
+        let llama = &examples::all()[2];
+        let kept = kept(llama, Attention::Recomputed);
+        for needed in ["gate", "up", "activation", "gate_times_up"] {
+            assert!(kept.iter().any(|name| name == needed), "{needed}");
+        }
+        assert!(!kept.iter().any(|name| name.ends_with("mask")), "there is no dropout");
+    }
+
+    #[test]
+    fn a_fork_adds_as_often_as_it_has_further_branches() {
+        for spec in examples::all() {
+            for layer in families::build(&spec).kinds {
+                let backward = derive(&layer, Attention::Stored).graph;
+                let readers = layer.graph.readers();
+                let makers = layer.graph.makers();
+                let flows = |id: &usize| {
+                    let is_input = layer.input == Some(TensorId(*id));
+                    makers[*id].is_some() || is_input
+                };
+                let branches = (0..readers.len()).filter(flows).map(|id| readers[id].len());
+                let expected: usize = branches.map(|n| n.saturating_sub(1)).sum();
+                let adds = backward.steps.iter().filter(|step| step.name.contains(".fork"));
+                assert_eq!(adds.count(), expected, "{:?} {}", spec.family, layer.name);
+            }
+        }
+    }
+}

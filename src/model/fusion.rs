@@ -353,3 +353,115 @@ impl<'a> Fusion<'a> {
 fn leaves_no_operator(action: &Action) -> bool {
     matches!(action, Action::Split | Action::Concat | Action::Exchange { there: None, .. })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Attention;
+    use crate::model::Layer;
+    use crate::model::backward;
+    use crate::model::families;
+    use crate::model::op::VectorKind;
+    use crate::model::spec::Spec;
+    use crate::model::spec::examples;
+
+    fn passes(spec: &Spec, kind: usize, attention: Attention) -> [Dag<Op>; 2] {
+        let mut layer: Layer = families::build(spec).kinds[kind].clone();
+        backward::place_core(&mut layer, attention);
+        let sizes = &spec.sizes(1, 64);
+        let scale = Scale { sizes, scattered_sequence: 64, element: Bytes(2), group: 1 };
+        let back = backward::derive(&layer, attention);
+        let mut left = back.kept.clone();
+        left.extend(layer.output);
+        let left_back: Vec<TensorId> = back.output.into_iter().collect();
+        [fuse(&layer.graph, &left, scale), fuse(&back.graph, &left_back, scale)]
+    }
+
+    fn op<'a>(pass: &'a Dag<Op>, name: &str) -> &'a Op {
+        pass.nodes().iter().find(|op| op.name == name).unwrap()
+    }
+
+    fn kinds(op: &Op) -> Vec<VectorKind> {
+        let (Work::Matmul { fused: work, .. } | Work::Vector(work)) = &op.work else {
+            panic!("{} has no vector work", op.name)
+        };
+        work.iter().map(|work| work.kind).collect()
+    }
+
+    #[test]
+    fn what_alone_reads_a_matmul_runs_behind_it() {
+        use VectorKind::{Add, Bias, Dropout, Gelu, LayerNorm, Mask, Scale, Softmax};
+        let [forward, backward] = passes(&examples::gpt(), 1, Attention::Stored);
+        let names: Vec<&str> = forward.nodes().iter().map(|op| op.name.as_str()).collect();
+        let expected = [
+            "attention_norm",
+            "qkv",
+            "scores",
+            "context",
+            "attention_out",
+            "mlp_norm",
+            "mlp_up",
+            "mlp_down",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(kinds(op(&forward, "scores")), [Scale, Mask, Softmax, Dropout]);
+        assert_eq!(kinds(op(&forward, "attention_out")), [Bias, Dropout, Add]);
+        assert_eq!(kinds(op(&backward, "mlp_down.dX")), [Gelu, Bias]);
+        assert_eq!(kinds(op(&backward, "mlp_up.dX")), [LayerNorm, Add]);
+        assert_eq!(kinds(op(&backward, "mlp_dropout.grad")), [Dropout, Bias]);
+    }
+
+    #[test]
+    fn bytes_are_those_of_what_enters_leaves_and_is_kept() {
+        // One sequence of 64 tokens, hidden 32, MLP 128, eight heads: in bytes of one hidden tensor.
+        let (x, scores) = (64 * 32 * 2, 8 * 64 * 64 * 2);
+        let [forward, backward] = passes(&examples::gpt(), 1, Attention::Stored);
+        let traffic = |pass: &Dag<Op>, name| {
+            let t = op(pass, name).traffic;
+            [t.hbm_read, t.hbm_written, t.glb_read, t.glb_written].map(|bytes| bytes.0)
+        };
+        let (gain_bias, bias, wide_bias) = (2 * 32 * 2, 32 * 2, 128 * 2);
+        assert_eq!(traffic(&forward, "attention_norm"), [x + gain_bias, x, x + gain_bias, x]);
+        // The matmul writes as much as the dropped probabilities; those before dropout and the
+        // mask, in one byte, come on top.
+        let kept = scores + scores / 2;
+        assert_eq!(traffic(&forward, "scores"), [0, kept, scores, scores + kept]);
+        assert_eq!(traffic(&forward, "context"), [0; 4]);
+        let (read, mask) = (x + bias, x / 2);
+        assert_eq!(traffic(&forward, "attention_out"), [read, mask, x + read, x + mask]);
+        let wide = 4 * x;
+        let expected = [wide_bias, wide, wide + wide_bias, 2 * wide];
+        assert_eq!(traffic(&forward, "mlp_up"), expected, "the activation's input is kept");
+        let expected = [wide, wide_bias, 2 * wide, wide + wide_bias];
+        assert_eq!(traffic(&backward, "mlp_down.dX"), expected);
+    }
+
+    #[test]
+    fn scores_of_recomputed_attention_never_cross_hbm() {
+        for spec in examples::all() {
+            let whole = passes(&spec, 1, Attention::Recomputed);
+            let scores = 64 * 64 * spec.heads * 2;
+            for op in whole.iter().flat_map(Dag::nodes) {
+                let (read, written) = op.hbm_bytes(Bytes(2));
+                let is_attention = op.name.starts_with("scores") || op.name.starts_with("context");
+                let small = read.0.max(written.0) < scores;
+                assert!(!is_attention || small, "{:?} {}", spec.family, op.name);
+            }
+            let again = op(&whole[1], "scores.again");
+            assert!(kinds(again).contains(&VectorKind::Softmax));
+        }
+    }
+
+    #[test]
+    fn gradients_of_weights_are_leaves() {
+        for spec in examples::all() {
+            for kind in 0..3 {
+                let [_, backward] = passes(&spec, kind, Attention::Stored);
+                for id in backward.ids() {
+                    let leaf = backward.successors(id).is_empty();
+                    assert!(leaf || !backward.node(id).name.ends_with(".dW"));
+                }
+            }
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! A layer as it is trained: tensors in named dimensions, and the steps that make them.
 //!
-//! Families write the forward pass with [`LayerBuilder`](super::builder::LayerBuilder); `parallel` adds the
+//! Families write the forward pass with `LayerBuilder`; `parallel` adds the
 //! exchanges among devices; [`backward`](super::backward) derives the backward pass;
 //! [`fusion`](super::fusion) turns either into operators. All four speak of one [`Graph`].
 

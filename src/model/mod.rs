@@ -16,6 +16,8 @@ pub mod families;
 pub mod fusion;
 pub mod layer;
 pub mod op;
+#[cfg(test)]
+pub mod shapes;
 pub mod spec;
 
 pub use layer::Layer;

@@ -177,3 +177,81 @@ impl Spec {
         }
     }
 }
+
+/// Small models, one or two of each family, for the tests of this room and those above it.
+#[cfg(test)]
+pub mod examples {
+    use super::Activation;
+    use super::Biases;
+    use super::Dropout;
+    use super::Family;
+    use super::NormPlace;
+    use super::Spec;
+
+    /// Eight heads of four, three layers, dropout and biases everywhere.
+    pub fn gpt() -> Spec {
+        Spec {
+            name: "example".into(),
+            family: Family::Gpt,
+            layers: 3,
+            hidden: 32,
+            heads: 8,
+            kv_heads: 8,
+            head: 4,
+            mlp: 128,
+            vocabulary: 1000,
+            vocabulary_multiple: None,
+            embedding: 32,
+            max_sequence: 64,
+            positions: Some(64),
+            types: None,
+            rotary: 4,
+            sliding_window: None,
+            activation: Activation::Gelu,
+            biases: Biases { qkv: true, attention_out: true, mlp: true },
+            dropout: Dropout { embedding: true, attention: true, hidden: true, activation: false },
+            norm_place: NormPlace::Before,
+            final_norm: true,
+            qk_norm: false,
+            parallel_residual: false,
+            tied: true,
+        }
+    }
+
+    /// One of each family and of each way to write its layers.
+    pub fn all() -> Vec<Spec> {
+        let none = Biases::default();
+        let llama = Spec {
+            family: Family::Llama,
+            kv_heads: 2,
+            positions: None,
+            activation: Activation::Silu,
+            biases: none,
+            dropout: Dropout::default(),
+            tied: false,
+            ..gpt()
+        };
+        let opt = Spec {
+            family: Family::Opt,
+            embedding: 16,
+            activation: Activation::Relu,
+            norm_place: NormPlace::After,
+            final_norm: false,
+            ..gpt()
+        };
+        let neox = Spec { family: Family::GptNeox, positions: None, rotary: 2, ..gpt() };
+        let bert = Spec { family: Family::Bert, types: Some(2), final_norm: false, ..gpt() };
+        vec![
+            gpt(),
+            Spec { vocabulary_multiple: Some(128), ..gpt() },
+            llama.clone(),
+            Spec { qk_norm: true, head: 16, biases: Biases { qkv: true, ..none }, ..llama },
+            Spec { norm_place: NormPlace::Before, embedding: 32, final_norm: true, ..opt.clone() },
+            Spec { dropout: Dropout { activation: true, ..gpt().dropout }, ..opt },
+            Spec { parallel_residual: true, ..neox.clone() },
+            neox,
+            Spec { norm_place: NormPlace::After, ..bert.clone() },
+            Spec { family: Family::MegatronBert, final_norm: true, tied: false, ..bert },
+        ]
+    }
+}

@@ -6,6 +6,8 @@
 //! Not here: how long an exchange takes (see `hardware`), and how layers are cut into stages
 //! (see `placement`).
 
+#[cfg(test)]
+mod properties;
 mod shard;
 mod share;
 mod tensor;

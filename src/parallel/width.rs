@@ -101,8 +101,12 @@ pub fn check(model: &Model, setting: Setting) -> Result<(), Illegal> {
         return Err(Illegal::TooLong { sequence, positions });
     }
     let whole = model.spec.sizes(micro_batch, sequence);
+    let device = divided(&model.spec, setting);
     for (kind, layer) in model.kinds.iter().enumerate() {
-        if !layer.within_limits(&whole, model.occurrences(kind)) {
+        let count = model.occurrences(kind);
+        let countable = layer.within_limits(&whole, count)
+            && layer.within_limits(&device, count.saturating_mul(width));
+        if !countable {
             return Err(Illegal::TooLarge { layer: layer.name.clone(), micro_batch, sequence });
         }
     }
@@ -123,6 +127,7 @@ pub fn divided(spec: &Spec, setting: Setting) -> Sizes {
     }
 }
 
+/// Numbers side by side, as a sentence lists them.
 fn list(widths: &[u64]) -> String {
     widths.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -1,17 +1,9 @@
-//! Hugging Face `config.json`, as downloaded, and our built-in models in the same form.
+//! How each `model_type` writes down its numbers.
 //!
-//! Sizes must be given; what a family's own code fills in when a field is absent (no grouping of
-//! heads, four times the hidden size in the MLP of GPT-2 …) is filled in likewise. Fields that
-//! change nothing that is counted are ignored; those that would, and are not understood, are
-//! refused. One field is ours, under Megatron's name: `make_vocab_size_divisible_by` pads the
-//! vocabulary on a single device too.
+//! To add one, write a function from its fields to a [`Spec`] and list it in [`READERS`].
 
-use serde_json::Value;
-
-use super::InputError;
-use super::fields::Fields;
-use crate::model::Model;
-use crate::model::families;
+use crate::input::InputError;
+use crate::input::fields::Fields;
 use crate::model::spec::Activation;
 use crate::model::spec::Biases;
 use crate::model::spec::Dropout;
@@ -19,14 +11,11 @@ use crate::model::spec::Family;
 use crate::model::spec::NormPlace;
 use crate::model::spec::Spec;
 
-/// The longest text that is read: a thousand times what a configuration needs.
-pub const LONGEST: u64 = 1 << 20;
-
 /// How the fields of one `model_type` are read.
-type Reader = fn(&Fields) -> Result<Spec, InputError>;
+pub type Reader = fn(&Fields) -> Result<Spec, InputError>;
 
 /// All values of `model_type` that are understood.
-const READERS: [(&str, Reader); 9] = [
+pub const READERS: [(&str, Reader); 9] = [
     ("bert", bert),
     ("megatron-bert", bert),
     ("gpt2", gpt2),
@@ -38,65 +27,15 @@ const READERS: [(&str, Reader); 9] = [
     ("gpt_neox", gpt_neox),
 ];
 
-/// Most layers that a model may have.
+/// Most layers and heads that a model may have.
 const MOST_LAYERS: u64 = 100_000;
-
-/// The model that `text`, known to its author as `file`, describes.
-pub fn read(file: &str, text: &str) -> Result<Model, InputError> {
-    let value: Value = serde_json::from_str(text).map_err(|error| InputError::Syntax {
-        file: file.into(),
-        line: Some(error.line()),
-        message: error.to_string(),
-    })?;
-    let fields = Fields::of(file, &value)?;
-    let model_type = fields.text("model_type", "the family, such as \"llama\"")?;
-    let reader = READERS.iter().find(|(name, _)| *name == model_type);
-    let Some((_, reader)) = reader else {
-        return Err(InputError::Unknown {
-            file: file.into(),
-            what: "model_type".into(),
-            found: model_type.chars().take(60).collect(),
-            known: READERS.iter().map(|(name, _)| (*name).to_owned()).collect(),
-        });
-    };
-    refuse_what_would_change_the_graph(&fields)?;
-    let spec = reader(&fields)?;
-    let model = families::build(&spec);
-    let sizes = spec.sizes(1, 1);
-    let countable = |(kind, layer): (usize, &crate::model::Layer)| {
-        layer.within_limits(&sizes, model.occurrences(kind))
-    };
-    if model.kinds.iter().enumerate().all(countable) {
-        Ok(model)
-    } else {
-        let message = "a model with these sizes has more than 2^58 parameters".into();
-        Err(InputError::Syntax { file: file.into(), line: None, message })
-    }
-}
-
-/// Fields of other architectures, whose layers hold what we do not write.
-fn refuse_what_would_change_the_graph(fields: &Fields) -> Result<(), InputError> {
-    for experts in ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"] {
-        if fields.bounded(experts, u64::MAX).is_ok_and(|n| n.is_none_or(|n| n == 1)) {
-            continue;
-        }
-        return Err(fields.wrong(experts, "asks for a mixture of experts", "only 1 is understood"));
-    }
-    for unknown in ["is_encoder_decoder", "add_cross_attention", "is_decoder_only_cross"] {
-        if fields.flag(unknown, false)? {
-            let problem = "asks for attention to another model's tokens";
-            return Err(fields.wrong(unknown, problem, "only false is understood"));
-        }
-    }
-    Ok(())
-}
+const MOST_HEADS: u64 = 1 << 16;
 
 /// The fields whose names most families agree on; the family's reader changes what differs.
 fn numbers(fields: &Fields, family: Family, names: &Names) -> Result<Spec, InputError> {
     let hidden = fields.size(names.hidden, "the elements of a token")?;
-    let heads = fields.size(names.heads, "the number of attention heads")?;
-    let layers = fields.bounded(names.layers, MOST_LAYERS)?;
-    let layers = layers.map_or_else(|| fields.size(names.layers, "the number of layers"), Ok)?;
+    let heads = fields.count(names.heads, MOST_HEADS, "the number of attention heads")?;
+    let layers = fields.count(names.layers, MOST_LAYERS, "the number of layers")?;
     let kv_heads = fields.optional_size("num_key_value_heads")?.unwrap_or(heads);
     let head = match fields.optional_size("head_dim")? {
         Some(head) => head,

@@ -1,0 +1,88 @@
+//! What the tests of this room and those above ask of a graph: that the shapes of every edge's two
+//! ends agree.
+
+use std::collections::BTreeSet;
+
+use super::dim::Dim;
+use super::fusion::Scale;
+use super::layer::Action;
+use super::layer::Graph;
+use super::layer::Step;
+use super::layer::TensorId;
+use super::op::CollectiveKind;
+use super::op::VectorKind;
+
+/// Checks every step of `graph`; the message names the first that is wrong.
+pub fn check(graph: &Graph, scale: Scale) {
+    let mut made: BTreeSet<TensorId> = BTreeSet::new();
+    let makers = graph.makers();
+    for step in &graph.steps {
+        for read in &step.reads {
+            let in_order = makers[read.0].is_none() || made.contains(read);
+            assert!(in_order, "{}: reads {} too early", step.name, graph.at(*read).name);
+        }
+        for &written in &step.writes {
+            assert!(made.insert(written), "{}: makes a tensor once more", step.name);
+        }
+        check_step(graph, step, scale);
+    }
+    let names: BTreeSet<&str> = graph.steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names.len(), graph.steps.len(), "names of steps are unique");
+}
+
+fn check_step(graph: &Graph, step: &Step, scale: Scale) {
+    let size = |id: TensorId| {
+        let tensor = graph.at(id);
+        scale.sizes(tensor.scattered).elements(&tensor.dims)
+    };
+    let sum = |ids: &[TensorId]| ids.iter().map(|&id| size(id)).sum::<u64>();
+    let name = &step.name;
+    match &step.action {
+        Action::Contract => check_contraction(graph, step),
+        Action::Vector { kind, rows, row } => {
+            let x = graph.at(step.reads[0]);
+            let work = scale.sizes(x.scattered).elements(&[&rows[..], row].concat());
+            match kind {
+                VectorKind::Rotary => assert!(work <= size(step.reads[0]), "{name}"),
+                _ => assert_eq!(work, size(step.reads[0]), "{name}"),
+            }
+            for &written in &step.writes {
+                let tensor = graph.at(written);
+                let reduced = tensor.form.is_weight() || *kind == VectorKind::CrossEntropy;
+                assert!(reduced || size(written) == size(step.reads[0]), "{name}");
+                let weight = tensor.form.is_weight();
+                assert!(weight || tensor.scattered == x.scattered, "{name}: divided alike");
+            }
+        }
+        Action::Gather => {
+            let row = |id: TensorId| graph.at(id).dims.last().copied();
+            assert_eq!(row(step.writes[0]), row(step.reads[0]), "{name}");
+        }
+        Action::Split | Action::Concat => assert_eq!(sum(&step.reads), sum(&step.writes), "{name}"),
+        &Action::Exchange { there, .. } => {
+            let (from, to) = (size(step.reads[0]), size(step.writes[0]));
+            match there {
+                None | Some(CollectiveKind::AllReduce) => assert_eq!(from, to, "{name}"),
+                Some(CollectiveKind::AllGather) => assert_eq!(from * scale.group, to, "{name}"),
+                Some(CollectiveKind::ReduceScatter) => {
+                    assert_eq!(from, to * scale.group, "{name}");
+                }
+            }
+        }
+    }
+}
+
+/// Every dimension of a contraction is a loop, and its operands are divided alike.
+fn check_contraction(graph: &Graph, step: &Step) {
+    let name = &step.name;
+    let loops = graph.contraction(step);
+    let set = |dims: &[&[Dim]]| dims.concat().into_iter().collect::<BTreeSet<Dim>>();
+    let dims = |id: TensorId| set(&[&graph.at(id).dims]);
+    assert_eq!(dims(step.reads[0]), set(&[&loops.b, &loops.m, &loops.k]), "{name}: left");
+    assert_eq!(dims(step.reads[1]), set(&[&loops.b, &loops.k, &loops.n]), "{name}: right");
+    assert_eq!(dims(step.writes[0]), set(&[&loops.b, &loops.m, &loops.n]), "{name}: result");
+    let activations = step.reads.iter().chain(&step.writes).map(|&id| graph.at(id));
+    let scattered: BTreeSet<bool> =
+        activations.filter(|t| !t.form.is_weight()).map(|t| t.scattered).collect();
+    assert_eq!(scattered.len(), 1, "{name}: operands are divided alike");
+}

@@ -1,0 +1,205 @@
+//! What must hold for every legal division of every model.
+
+use proptest::prelude::*;
+
+use super::Setting;
+use super::legal_widths;
+use super::shard;
+use super::tensor;
+use super::width;
+use crate::model::Attention;
+use crate::model::Model;
+use crate::model::backward;
+use crate::model::families;
+use crate::model::fusion::Scale;
+use crate::model::op::Op;
+use crate::model::shapes;
+use crate::model::spec::Biases;
+use crate::model::spec::Dropout;
+use crate::model::spec::Spec;
+use crate::model::spec::examples;
+use crate::units::Bytes;
+
+fn setting(tensor_parallel: u64, sequence_parallel: bool, attention: Attention) -> Setting {
+    let element = Bytes(2);
+    Setting { micro_batch: 2, sequence: 64, tensor_parallel, sequence_parallel, attention, element }
+}
+
+/// Every legal width of a model, with and without sequence parallelism and stored attention.
+fn settings(spec: &Spec) -> Vec<Setting> {
+    let mut all = Vec::new();
+    for width in legal_widths(spec) {
+        for sequence_parallel in [false, true] {
+            if sequence_parallel && !64_u64.is_multiple_of(width) {
+                continue;
+            }
+            for attention in [Attention::Stored, Attention::Recomputed] {
+                all.push(setting(width, sequence_parallel, attention));
+            }
+        }
+    }
+    all
+}
+
+/// Devices together hold each parameter once, further copies and padding apart.
+fn parameters_add_up(model: &Model, setting: Setting) {
+    let share = shard(model, setting).expect("the setting is legal");
+    let held: u64 = share.sequence.iter().map(|&kind| share.kinds[kind].parameters).sum();
+    let beyond = |count: fn(&super::LayerShare) -> u64| -> u64 {
+        share.sequence.iter().map(|&kind| count(&share.kinds[kind])).sum()
+    };
+    let exact = model.parameters() + model.training_head_parameters();
+    let (copies, padding) = (beyond(|layer| layer.replicated), beyond(|layer| layer.padded));
+    assert_eq!(held * setting.tensor_parallel, exact + copies + padding);
+}
+
+/// Devices together do each matmul once; only the named ones are done more than that, and exactly
+/// as much more as copies and padding explain.
+fn operations_add_up(model: &Model, setting: Setting) {
+    let spec = &model.spec;
+    let width = setting.tensor_parallel;
+    let whole = Setting { tensor_parallel: 1, sequence_parallel: false, ..setting };
+    let (one, all) = (
+        shard(model, setting).expect("the setting is legal"),
+        shard(model, whole).expect("one device is legal"),
+    );
+    for (part, layer) in one.kinds.iter().zip(&all.kinds) {
+        for (part, pass) in [(&part.forward, &layer.forward), (&part.backward, &layer.backward)] {
+            let of = |name: &str| part.nodes().iter().find(|op| op.name == name).map(Op::flops);
+            for op in pass.nodes().iter().filter(|op| op.flops().0 > 0) {
+                let together =
+                    of(&op.name).expect("every device does every matmul").0 * u128::from(width);
+                let (more, than) = match op.name.split('.').next().unwrap_or_default() {
+                    "logits" => (spec.padded_vocabulary(width), spec.padded_vocabulary(1)),
+                    "qkv" => {
+                        let copies = spec.kv_heads.max(width);
+                        (spec.heads + 2 * copies, spec.heads + 2 * spec.kv_heads)
+                    }
+                    // Not cut: each device does all of it, or its part of the sequence.
+                    "project_in" | "project_out" | "transform" if !setting.sequence_parallel => {
+                        (width, 1)
+                    }
+                    _ => (1, 1),
+                };
+                let expected = op.flops().0 * u128::from(more);
+                assert_eq!(together * u128::from(than), expected, "{} at {width}", op.name);
+            }
+        }
+    }
+}
+
+fn shapes_agree(model: &Model, setting: Setting) {
+    let sizes = &width::divided(&model.spec, setting);
+    let group = setting.tensor_parallel;
+    let parts = if setting.sequence_parallel { group } else { 1 };
+    let scattered_sequence = setting.sequence / parts;
+    let scale = Scale { sizes, scattered_sequence, element: setting.element, group };
+    for layer in &model.kinds {
+        let divided = match group {
+            1 => layer.clone(),
+            _ => tensor::divide(layer, setting.sequence_parallel),
+        };
+        shapes::check(&divided.graph, scale);
+        shapes::check(&backward::derive(&divided, setting.attention).graph, scale);
+    }
+}
+
+fn check(spec: &Spec) {
+    let model = families::build(spec);
+    for setting in settings(spec) {
+        parameters_add_up(&model, setting);
+        operations_add_up(&model, setting);
+        shapes_agree(&model, setting);
+    }
+}
+
+#[test]
+fn shards_add_up_to_the_whole_in_every_family() {
+    examples::all().iter().for_each(check);
+}
+
+#[test]
+fn an_illegal_width_is_answered_with_the_legal_ones() {
+    let spec = Spec { kv_heads: 2, mlp: 96, ..examples::gpt() };
+    assert_eq!(legal_widths(&spec), [1, 2, 4, 8]);
+    let model = families::build(&spec);
+    let refused = shard(&model, setting(3, false, Attention::Stored)).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "tensor-parallel width 3 does not divide the 8 heads; legal widths are 1, 2, 4, 8"
+    );
+}
+
+#[test]
+fn devices_beyond_the_key_value_heads_hold_copies_of_them() {
+    let spec = Spec { kv_heads: 2, ..examples::gpt() };
+    let model = families::build(&spec);
+    let share = shard(&model, setting(8, false, Attention::Stored)).expect("8 is legal");
+    // Eight devices hold eight key heads and eight value heads where there are two of each; each
+    // has four elements with a row of 32 and a bias.
+    let copied_heads = 2 * (8 - 2) * 4 * (32 + 1);
+    // Norms and the biases of what is summed are held by all.
+    let whole = 2 * (2 * 32) + 2 * 32;
+    assert_eq!(share.kinds[1].replicated, copied_heads + 7 * whole);
+}
+
+#[test]
+fn a_sequence_beyond_the_learned_positions_is_refused_and_beyond_rotary_ones_is_not() {
+    for spec in examples::all() {
+        let model = families::build(&spec);
+        let long = Setting { sequence: 65, ..setting(1, false, Attention::Stored) };
+        assert_eq!(shard(&model, long).is_err(), spec.positions.is_some(), "{:?}", spec.family);
+    }
+}
+
+#[test]
+fn numbers_that_cannot_be_counted_are_refused() {
+    let model = families::build(&Spec { positions: None, ..examples::gpt() });
+    for (micro_batch, sequence) in
+        [(u64::MAX, 1), (1, u64::MAX), (1 << 30, 1 << 30), (0, 1), (1, 0)]
+    {
+        let base = setting(1, false, Attention::Stored);
+        assert!(shard(&model, Setting { micro_batch, sequence, ..base }).is_err());
+    }
+}
+
+/// Any model that a reader of `input` would let through.
+fn any_spec() -> impl Strategy<Value = Spec> {
+    let shapes = (0_usize..10, 1_u64..4, 0_u32..4, 0_u32..4, 1_u64..9, 1_u64..5);
+    let rest = (1_u64..700, any::<[bool; 8]>(), proptest::option::of(1_u64..300));
+    (shapes, rest).prop_map(|((family, layers, kv, group, head, mlp), (vocabulary, flags, pad))| {
+        let base = examples::all().swap_remove(family);
+        let heads = (1 << kv) * (1 << group);
+        let hidden = if base.embedding == base.hidden { 32 } else { 48 };
+        Spec {
+            layers,
+            heads,
+            kv_heads: 1 << kv,
+            head,
+            rotary: head.div_ceil(2),
+            mlp: mlp * heads,
+            vocabulary,
+            vocabulary_multiple: pad,
+            hidden,
+            embedding: if base.embedding == base.hidden { hidden } else { 16 },
+            biases: Biases { qkv: flags[0], attention_out: flags[1], mlp: flags[2] },
+            dropout: Dropout {
+                embedding: flags[3],
+                attention: flags[4],
+                hidden: flags[5],
+                activation: flags[6],
+            },
+            tied: flags[7],
+            ..base
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn shards_add_up_to_the_whole_in_any_model(spec in any_spec()) {
+        check(&spec);
+    }
+}
