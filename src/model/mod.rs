@@ -1,6 +1,6 @@
 //! What is trained: layers and their operators, forward and backward.
 //!
-//! In: the numbers of a model ([`Spec`](spec::Spec)). Out: a [`Model`], a chain of few kinds of
+//! In: the numbers of a model ([`Spec`]). Out: a [`Model`], a chain of few kinds of
 //! layers in named dimensions, and the rules that turn a layer into operators: [`backward`]
 //! derives the gradient steps, [`fusion`] says what runs together.
 //!
