@@ -14,6 +14,7 @@
 mod bounds;
 mod exact;
 mod job;
+pub mod layer;
 mod list;
 mod memo;
 mod prepared;

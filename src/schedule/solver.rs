@@ -81,6 +81,27 @@ impl Prepared {
         self.walk(tasks, cores, rule, &|job| exact::solve(job, limits), &mut |_, _, _| ())
     }
 
+    /// The same, and for each task whether it is spread in a schedule that is as fast.
+    pub fn modes(
+        &self,
+        tasks: &[Task],
+        cores: Cores,
+        rule: Rule,
+        limits: &Limits,
+    ) -> (Timed, Vec<bool>) {
+        let mut spread: Vec<bool> = tasks.iter().map(|&task| gains(task)).collect();
+        let solver = |job: &Job| exact::solve(job, limits);
+        let timed = self.walk(tasks, cores, rule, &solver, &mut |part, _, answer| {
+            let (Part::Block(block), Some(answer)) = (part, answer) else { return };
+            for (i, &task) in block.tasks.iter().enumerate() {
+                if block.core[i] != CoreKind::Network {
+                    spread[task as usize] = answer.table.spread[i];
+                }
+            }
+        });
+        (timed, spread)
+    }
+
     /// Solves part after part, and shows each with its start and, for a block, its answer.
     fn walk(
         &self,

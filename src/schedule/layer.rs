@@ -1,0 +1,283 @@
+//! One pass of one kind of layer on one accelerator: how long it takes, and why no less.
+//!
+//! In: the pass's operators, what each costs ([`OpCosts`]), the accelerator. Out: a [`PassTime`],
+//! fast and often, or a [`ScheduledPass`] with every start, on demand.
+//!
+//! Cores share the memories: a pass takes no less than its bytes need at each, however its
+//! operators are ordered. The schedule is the one of least makespan; where memory decides and
+//! another choice of modes might move fewer bytes, the bound says so and the proof is not claimed.
+
+use super::Cores;
+use super::Limits;
+use super::Prepared;
+use super::Problem;
+use super::Proof;
+use super::ProofKind;
+use super::Rule;
+use super::Schedule;
+use super::Task;
+use super::solve;
+use crate::estimate::Estimate;
+use crate::estimate::EstimateTable;
+use crate::estimate::OpCosts;
+use crate::estimate::TooLarge;
+use crate::graph::Dag;
+use crate::hardware::Accelerator;
+use crate::hardware::Cluster;
+use crate::model::op::CoreKind;
+use crate::model::op::Op;
+use crate::units::Bytes;
+use crate::units::Energy;
+use crate::units::Time;
+
+/// A pass's graph, made ready once for any number of accelerators.
+#[derive(Clone, Debug)]
+pub struct PassGraph {
+    kinds: Dag<CoreKind>,
+    prepared: Prepared,
+}
+
+/// How long a pass takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassTime {
+    /// The largest of the makespan and what each memory needs.
+    pub time: Time,
+    /// When the last operator ends.
+    pub makespan: Time,
+    /// What off-chip memory needs for all bytes of the pass.
+    pub hbm: Time,
+    /// What the global buffer needs, the slower of reads and writes.
+    pub glb: Time,
+    /// Why no schedule makes the pass faster, or by how much one may.
+    pub proof: Proof,
+    /// Of all operators.
+    pub energy: Energy,
+}
+
+/// A pass with its schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduledPass {
+    /// How long it takes.
+    pub total: PassTime,
+    /// The question that the scheduler was asked; a tick is a picosecond.
+    pub problem: Problem,
+    /// When and where each operator runs.
+    pub schedule: Schedule,
+}
+
+impl PassGraph {
+    /// Prepares the operators of a pass. Each takes some time on any accelerator: it computes,
+    /// moves bytes or talks to others.
+    pub fn new(ops: &Dag<Op>) -> Self {
+        let kinds = ops.map(Op::core);
+        let prepared = Prepared::new(&kinds, |_| false);
+        Self { kinds, prepared }
+    }
+
+    /// How long the pass takes where its operators cost `costs`, in the order of their ids.
+    pub fn time(
+        &self,
+        costs: &[OpCosts],
+        chip: &Accelerator,
+        rule: Rule,
+        limits: &Limits,
+    ) -> PassTime {
+        let tasks = self.tasks(costs);
+        let (timed, spread) = self.prepared.modes(&tasks, cores(chip), rule, limits);
+        total(timed.makespan, timed.proof, costs, |op| spread[op], chip)
+    }
+
+    /// The same with the schedule itself, which the checker has accepted.
+    pub fn schedule(
+        &self,
+        costs: &[OpCosts],
+        chip: &Accelerator,
+        rule: Rule,
+        limits: &Limits,
+    ) -> ScheduledPass {
+        let tasks = self.tasks(costs);
+        let mut next = tasks.iter();
+        let tasks = self.kinds.map(|_| *next.next().expect("one task for each operator"));
+        let problem = Problem { tasks, cores: cores(chip), rule };
+        let solved = solve(&problem, limits);
+        let spread = |op: usize| solved.schedule.runs[op].spread;
+        let total = total(solved.makespan, solved.proof, costs, spread, chip);
+        ScheduledPass { total, problem, schedule: solved.schedule }
+    }
+
+    fn tasks(&self, costs: &[OpCosts]) -> Vec<Task> {
+        let tasks = self.kinds.nodes().iter().zip(costs);
+        tasks
+            .map(|(&core, cost)| {
+                let ticks = |estimate: &Estimate| estimate.time.0.max(1);
+                Task { core, alone: ticks(&cost.alone), spread: ticks(&cost.spread) }
+            })
+            .collect()
+    }
+}
+
+/// What every operator of a pass costs, in the order of their ids.
+pub fn costs(
+    ops: &Dag<Op>,
+    chip: &Accelerator,
+    cluster: &Cluster,
+    table: &EstimateTable,
+) -> Result<Vec<OpCosts>, TooLarge> {
+    ops.nodes().iter().map(|op| table.costs(op, chip, cluster)).collect()
+}
+
+fn cores(chip: &Accelerator) -> Cores {
+    let count = |n: u64| u32::try_from(n).expect("a design has at most 2^16 cores of a kind");
+    Cores { tensor: count(chip.design().tensor_cores), vector: count(chip.design().vector_cores) }
+}
+
+/// Joins a schedule's makespan with what the memories need in its modes.
+fn total(
+    makespan: u64,
+    proof: Proof,
+    costs: &[OpCosts],
+    spread: impl Fn(usize) -> bool,
+    chip: &Accelerator,
+) -> PassTime {
+    let mode = |op: usize| if spread(op) { &costs[op].spread } else { &costs[op].alone };
+    let (hbm, glb) = memory_times(chip, (0..costs.len()).map(|op| Needs::of(mode(op))));
+    let time = Time(makespan).max(hbm).max(glb);
+    let least = costs.iter().map(|cost| Needs::of(&cost.alone).least(Needs::of(&cost.spread)));
+    let (least_hbm, least_glb) = memory_times(chip, least);
+    let lower_bound = proof.lower_bound.max(least_hbm.0).max(least_glb.0);
+    let kind = match proof.kind {
+        _ if lower_bound < time.0 => ProofKind::None,
+        // The memories decide, whatever the schedule.
+        ProofKind::None => ProofKind::Bound,
+        kind => kind,
+    };
+    PassTime {
+        time,
+        makespan: Time(makespan),
+        hbm,
+        glb,
+        proof: Proof { kind, lower_bound },
+        energy: (0..costs.len()).map(|op| mode(op).energy).sum(),
+    }
+}
+
+/// Bytes through each memory.
+#[derive(Clone, Copy)]
+struct Needs {
+    hbm: Bytes,
+    glb_read: Bytes,
+    glb_written: Bytes,
+}
+
+impl Needs {
+    fn of(estimate: &Estimate) -> Self {
+        let Estimate { hbm, glb_read, glb_written, .. } = *estimate;
+        Self { hbm, glb_read, glb_written }
+    }
+
+    fn least(self, other: Self) -> Self {
+        Self {
+            hbm: self.hbm.min(other.hbm),
+            glb_read: self.glb_read.min(other.glb_read),
+            glb_written: self.glb_written.min(other.glb_written),
+        }
+    }
+}
+
+/// What off-chip memory and the global buffer need for all of `needs`.
+fn memory_times(chip: &Accelerator, needs: impl Iterator<Item = Needs>) -> (Time, Time) {
+    let nothing = Needs { hbm: Bytes::ZERO, glb_read: Bytes::ZERO, glb_written: Bytes::ZERO };
+    let sum = needs.fold(nothing, |sum, need| Needs {
+        hbm: sum.hbm + need.hbm,
+        glb_read: sum.glb_read + need.glb_read,
+        glb_written: sum.glb_written + need.glb_written,
+    });
+    let (read, write) = chip.glb_bandwidth();
+    let glb = read.transfer(sum.glb_read).max(write.transfer(sum.glb_written));
+    (chip.hbm_bandwidth().transfer(sum.hbm), glb)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::Limit;
+    use crate::hardware::Design;
+    use crate::hardware::DesignSpace;
+    use crate::hardware::HbmBandwidth;
+    use crate::hardware::Physics;
+    use crate::hardware::Port;
+    use crate::hardware::network::Flat;
+    use crate::hardware::network::Link;
+    use crate::hardware::network::Network;
+    use crate::units::Bandwidth;
+    use crate::units::Frequency;
+
+    /// Memory moves one byte per tick: a terabyte per second.
+    fn chip() -> Accelerator {
+        let rate = Bandwidth::bytes_per_second(Time::PER_SECOND).unwrap();
+        let physics = Physics {
+            clock: Frequency::hertz(1_000_000_000).unwrap(),
+            element_bytes: 2,
+            partial_sum_bytes: 4,
+            fill_and_drain: true,
+            local: None,
+            vector_local: None,
+            glb: Port { read: 1 << 20, write: 1 << 20 },
+            multicast: Some(16),
+            hbm: HbmBandwidth::Fixed(rate),
+            hbm_fj: 1,
+            network_fj_per_byte: 1,
+            static_uw_per_mm2: 1,
+            network: Network::Flat(Flat { link: Link { bandwidth: rate, latency: Time(0) } }),
+        };
+        let (designs, _) = DesignSpace::published().designs(&physics);
+        let two_of_each = |design: &Design| (design.tensor_cores, design.vector_cores) == (2, 2);
+        let found = designs.iter().find(|candidate| two_of_each(&candidate.design)).unwrap();
+        found.build(Bytes::GIB, &physics).unwrap()
+    }
+
+    fn estimate(time: u64, hbm: u64) -> Estimate {
+        Estimate { time: Time(time), hbm: Bytes(hbm), limit: Limit::Compute, ..Estimate::NOTHING }
+    }
+
+    fn check(pairs: &[OpCosts]) -> PassTime {
+        // Two independent tensor operators.
+        let mut kinds = Dag::default();
+        for _ in pairs {
+            kinds.add(CoreKind::Tensor, &[]);
+        }
+        let prepared = Prepared::new(&kinds, |_| false);
+        let graph = PassGraph { kinds, prepared };
+        let limits = Limits::DEFAULT;
+        let quick = graph.time(pairs, &chip(), Rule::OwnKind, &limits);
+        let full = graph.schedule(pairs, &chip(), Rule::OwnKind, &limits);
+        assert_eq!(quick, full.total, "both ways tell the same");
+        quick
+    }
+
+    #[test]
+    fn a_pass_is_as_long_as_its_schedule_where_memory_keeps_up() {
+        let op = OpCosts { alone: estimate(10, 1), spread: estimate(8, 1) };
+        let found = check(&[op, op]);
+        assert_eq!((found.time, found.makespan, found.hbm), (Time(10), Time(10), Time(2)));
+        assert_eq!(found.proof, Proof { kind: found.proof.kind, lower_bound: 10 });
+        assert_ne!(found.proof.kind, ProofKind::None);
+    }
+
+    #[test]
+    fn operators_side_by_side_share_the_memory() {
+        let op = OpCosts { alone: estimate(10, 10), spread: estimate(10, 10) };
+        let found = check(&[op, op]);
+        assert_eq!((found.time, found.makespan), (Time(20), Time(10)));
+        assert_eq!(found.proof, Proof { kind: found.proof.kind, lower_bound: 20 });
+        assert_ne!(found.proof.kind, ProofKind::None, "no schedule moves fewer bytes");
+    }
+
+    #[test]
+    fn nothing_is_claimed_where_another_choice_might_move_fewer_bytes() {
+        let op = OpCosts { alone: estimate(10, 10), spread: estimate(9, 6) };
+        let found = check(&[op, op]);
+        assert_eq!(found.time, Time(20));
+        assert_eq!(found.proof, Proof { kind: ProofKind::None, lower_bound: 12 });
+    }
+}
