@@ -17,15 +17,10 @@ pub mod estimate;
 
 pub mod plan;
 
-pub mod report;
 pub mod schedule;
+
+pub mod report;
 
 pub mod input;
 
-#[allow(
-    dead_code,
-    unreachable_code,
-    unused_variables,
-    reason = "until the first commands are listed, nothing uses what they share"
-)]
 pub mod cli;

@@ -180,3 +180,53 @@ fn collectives(pass: &Dag<Op>) -> Vec<(CollectiveKind, u64)> {
     found.sort();
     found
 }
+
+/// Multiply-accumulates per token in the weights of one layer, and in the head, written out by hand
+/// from each family's published architecture.
+#[test]
+fn operations_of_every_family_equal_its_closed_form() {
+    let configs = [
+        // (configuration, weights of a layer's matmuls, weights of the head's matmuls)
+        ("bert-large", 12 * 1024 * 1024, 1024 * 1024 + 1024 * 30_522),
+        ("megatron-bert", 12 * 1024 * 1024, 1024 * 1024 + 1024 * 30_592),
+        ("gpt2-xl", 12 * 1600 * 1600, 1600 * 50_257),
+        ("opt-350m", 12 * 1024 * 1024, 1024 * 512 + 512 * 50_272),
+        ("llama2-7b", 4 * 4096 * 4096 + 3 * 4096 * 11_008, 4096 * 32_000),
+        // Eight of 64 heads have keys and values.
+        ("llama2-70b", (64 + 8 + 8 + 64) * 128 * 8192 + 3 * 8192 * 28_672, 8192 * 32_000),
+        ("mistral-7b", (32 + 8 + 8 + 32) * 128 * 4096 + 3 * 4096 * 14_336, 4096 * 32_000),
+        ("qwen2-7b", (28 + 4 + 4 + 28) * 128 * 3584 + 3 * 3584 * 18_944, 3584 * 152_064),
+    ];
+    for (name, layer, head) in configs {
+        let model = input::model(name).unwrap();
+        check_closed_form(&model, layer, head);
+    }
+    let neox = r#"{"model_type": "gpt_neox", "hidden_size": 6144, "intermediate_size": 24576,
+        "num_hidden_layers": 44, "num_attention_heads": 64, "vocab_size": 50432,
+        "max_position_embeddings": 2048, "hidden_act": "gelu_fast"}"#;
+    let neox = input::hf_config::read("neox", neox).unwrap();
+    check_closed_form(&neox, 12 * 6144 * 6144, 6144 * 50_432);
+    // Heads of 128 where an even part of the hidden size would be 64.
+    let qwen3 = r#"{"model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 3072,
+        "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8,
+        "head_dim": 128, "vocab_size": 151936, "max_position_embeddings": 40960,
+        "hidden_act": "silu"}"#;
+    let qwen3 = input::hf_config::read("qwen3", qwen3).unwrap();
+    check_closed_form(&qwen3, (16 + 8 + 8 + 16) * 128 * 1024 + 3 * 1024 * 3072, 1024 * 151_936);
+}
+
+fn check_closed_form(model: &Model, layer: u128, head: u128) {
+    let spec = &model.spec;
+    let [s, l, a, d] = [spec.max_sequence, spec.layers, spec.heads, spec.head].map(u128::from);
+    // A projected embedding has one matmul more, before the first layer.
+    let projected = if spec.embedding == spec.hidden { 0 } else { spec.embedding * spec.hidden };
+    for (attention, micro_batch) in [(Attention::Stored, 1), (Attention::Recomputed, 2)] {
+        let share = share(model, Setting { attention, micro_batch, ..setting(model) });
+        let tokens = s * u128::from(micro_batch);
+        let weights = l * layer + head + u128::from(projected);
+        let forward = 2 * tokens * weights + l * 4 * tokens * s * a * d;
+        assert_eq!(training_flops(&share), 3 * forward, "{}", spec.name);
+        let found: u128 = share.sequence.iter().map(|&k| flops(&share.kinds[k].forward).0).sum();
+        assert_eq!(found, forward, "{}", spec.name);
+    }
+}

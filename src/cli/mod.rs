@@ -45,6 +45,7 @@ enum Command {
 
 /// How a command ended, as its exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "not every command can be infeasible or interrupted")]
 enum Exit {
     /// Found or done.
     Done,
