@@ -16,6 +16,8 @@ pub fn write(layer: &LayerShare, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "digraph \"{}\" {{", escaped(&layer.name))?;
     writeln!(out, "  rankdir = TB;")?;
     writeln!(out, "  node [shape = box, style = filled, fontname = \"Helvetica\"];")?;
+    let legend = "blue: tensor core, yellow: vector core, green: both, orange: network";
+    writeln!(out, "  label = \"{legend}\";")?;
     cluster("forward", &layer.forward, out)?;
     cluster("backward", &layer.backward, out)?;
     writeln!(out, "}}")
