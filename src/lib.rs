@@ -19,6 +19,8 @@ pub mod plan;
 
 pub mod schedule;
 
+pub mod placement;
+
 pub mod report;
 
 pub mod input;

@@ -11,11 +11,17 @@ use std::iter::Sum;
 use std::num::NonZeroU64;
 use std::ops::{Add, AddAssign, Mul};
 
+use serde::Deserialize;
+use serde::Serialize;
+
 /// Defines a quantity that adds to itself and multiplies by a count.
 macro_rules! quantity {
     ($(#[$doc:meta])* $name:ident, $integer:ty) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        #[serde(transparent)]
         pub struct $name(pub $integer);
 
         impl $name {
@@ -80,7 +86,8 @@ quantity! {
 }
 
 /// A transfer rate, in bytes per second. Never zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Bandwidth(NonZeroU64);
 
 /// A clock rate, in hertz. Never zero.

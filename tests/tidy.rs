@@ -56,6 +56,9 @@ fn files_can_be_read_in_one_sitting() {
 fn nothing_unwraps_outside_tests() {
     for file in all_rust_files() {
         let text = fs::read_to_string(&file).unwrap();
+        if text.contains("\n#![cfg(test)]\n") {
+            continue;
+        }
         let code = text.split("#[cfg(test)]").next().unwrap();
         assert!(!code.contains(".unwrap()"), "{}: say why with `expect`", file.display());
     }

@@ -3,12 +3,14 @@
 //! The only room that touches files, clock, terminal and exit status. A command is an `Args`
 //! struct and a `run` that answers an exit status or the reason why the request was refused.
 
+mod check;
 mod design_args;
 mod designs;
 mod files;
 mod inspect;
 mod model_args;
 mod models;
+mod place;
 mod report;
 mod schedule;
 
@@ -41,6 +43,8 @@ enum Command {
     Designs(designs::Args),
     Schedule(schedule::Args),
     Report(report::Args),
+    Place(place::Args),
+    Check(check::Args),
 }
 
 /// How a command ended, as its exit status.
@@ -96,6 +100,8 @@ pub fn main() -> ExitCode {
         Command::Designs(args) => args.run(),
         Command::Schedule(args) => args.run(),
         Command::Report(args) => args.run(),
+        Command::Place(args) => args.run(),
+        Command::Check(args) => args.run(),
     };
     match ended {
         Ok(Exit::Done) | Err(Refusal::NobodyReads) => ExitCode::SUCCESS,

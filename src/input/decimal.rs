@@ -20,7 +20,14 @@ impl Decimal {
         if let Some(whole) = number.as_u64() {
             return Some(Self { digits: whole, exponent: 0 }.trimmed());
         }
-        let value = number.as_f64().filter(|value| value.is_finite() && *value >= 0.0)?;
+        Self::of(number.as_f64()?)
+    }
+
+    /// The shortest decimal that reads back as `value`; `None` where it is negative or not finite.
+    pub fn of(value: f64) -> Option<Self> {
+        if !value.is_finite() || value < 0.0 {
+            return None;
+        }
         // Rust prints the shortest decimal that reads back as the same number: what was written.
         let text = format!("{value:e}");
         let (mantissa, exponent) = text.split_once('e')?;
@@ -44,6 +51,44 @@ impl Decimal {
     /// The nearest floating-point number.
     pub fn value(self) -> f64 {
         nearest(self.digits, self.exponent)
+    }
+
+    /// Its digits, without trailing zeros.
+    pub fn digits(self) -> u64 {
+        self.digits
+    }
+
+    /// The power of ten that its digits count.
+    pub fn exponent(self) -> i32 {
+        self.exponent
+    }
+
+    /// The number in units of 10^-`places`, rounded to the nearest; `None` beyond 64 bits.
+    pub fn nearest(self, places: i32) -> Option<u64> {
+        self.divided(places, |digits, divisor| (digits + divisor / 2) / divisor)
+    }
+
+    /// The same, rounded up.
+    pub fn up(self, places: i32) -> Option<u64> {
+        self.divided(places, u128::div_ceil)
+    }
+
+    /// The same, rounded down.
+    pub fn down(self, places: i32) -> Option<u64> {
+        self.divided(places, |digits, divisor| digits / divisor)
+    }
+
+    fn divided(self, places: i32, divide: impl Fn(u128, u128) -> u128) -> Option<u64> {
+        let digits = u128::from(self.digits);
+        let power = self.exponent + places;
+        let ten = 10_u128.checked_pow(power.unsigned_abs());
+        let scaled = if power >= 0 {
+            if digits == 0 { 0 } else { digits.checked_mul(ten?)? }
+        } else {
+            // A divisor beyond 128 bits is as good as the largest power of ten within.
+            divide(digits, ten.unwrap_or(10_u128.pow(38)))
+        };
+        u64::try_from(scaled).ok()
     }
 }
 
@@ -120,5 +165,18 @@ mod tests {
         assert_eq!(scale.ticks(numbers[0]), Some(0));
         assert_eq!(scale.ticks(numbers[1]), Some(10_000_000_000_000));
         assert_eq!(scale.ticks(decimal("1e20").unwrap()), None);
+    }
+
+    #[test]
+    fn places_that_do_not_suffice_round_as_asked() {
+        let number = Decimal::of(12.345).unwrap();
+        assert_eq!(number.nearest(3), Some(12_345));
+        assert_eq!(number.nearest(5), Some(1_234_500));
+        let rounded = |places| [number.down(places), number.nearest(places), number.up(places)];
+        assert_eq!(rounded(1), [Some(123), Some(123), Some(124)]);
+        assert_eq!(rounded(-2), [Some(0), Some(0), Some(1)]);
+        assert_eq!(number.nearest(18), None);
+        assert_eq!(Decimal::of(5e-324).unwrap().up(0), Some(1));
+        assert_eq!(Decimal::of(0.0).unwrap().nearest(400), Some(0));
     }
 }

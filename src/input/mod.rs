@@ -11,6 +11,7 @@ pub mod graph;
 pub mod hardware;
 pub mod hf_config;
 mod numbers;
+pub mod profile;
 pub mod saved;
 pub mod space;
 

@@ -2,6 +2,43 @@
 //!
 //! Nothing here knows how answers are found: solvers depend on this room, never the other way,
 //! so a checker is an independent judge and a saved answer can be verified without any solver.
+//!
+//! Of a placement, times are whole ticks and sizes whole units, whose meaning the owner knows:
+//! picoseconds and bytes for models, scaled decimals for a user's own profiles.
 
 pub mod check;
+mod cost;
+mod file;
+mod job;
+mod links;
+mod memory;
+mod pipeline;
+mod profile;
 pub mod schedule;
+mod simulate;
+mod stage;
+
+pub use cost::Cost;
+pub use cost::Placement;
+pub use cost::StageCost;
+pub use cost::cost;
+pub use file::Answer;
+pub use file::Plan;
+pub use file::Proof;
+pub use file::StageAnswer;
+pub use file::Units;
+pub use job::Job;
+pub use job::PerParameter;
+pub use job::TimeModel;
+pub use links::Links;
+pub use memory::Memory;
+pub use memory::Recompute;
+pub use pipeline::Pipeline;
+pub use profile::Edge;
+pub use profile::Flaw;
+pub use profile::LayerProfile;
+pub use profile::Profile;
+pub use simulate::Event;
+pub use simulate::Simulation;
+pub use simulate::simulate;
+pub use stage::StageTime;

@@ -1,5 +1,8 @@
 //! A network in which every pair of devices is alike.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Exchange;
 use super::Group;
 use super::Link;
@@ -8,7 +11,8 @@ use crate::units::Bytes;
 use crate::units::Time;
 
 /// Every device has the same link to every other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Flat {
     /// Between any two devices.
     pub link: Link,

@@ -10,6 +10,9 @@ mod nodes;
 pub use flat::Flat;
 pub use nodes::Nodes;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use crate::model::op::CollectiveKind;
 use crate::units::Bandwidth;
 use crate::units::Bytes;
@@ -48,7 +51,8 @@ pub trait Topology {
 }
 
 /// The topologies that a hardware file can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Network {
     /// Every pair alike.
     Flat(Flat),
@@ -64,10 +68,30 @@ impl Network {
             Self::Nodes(nodes) => nodes,
         }
     }
+
+    /// Whether only the size of a group matters, not where its devices are.
+    pub fn is_flat(&self) -> bool {
+        match self {
+            Self::Flat(_) => true,
+            Self::Nodes(_) => false,
+        }
+    }
+
+    /// The link that no exchange is slower than, whoever takes part.
+    pub fn slowest_link(&self) -> Link {
+        match self {
+            Self::Flat(flat) => flat.link,
+            Self::Nodes(nodes) => Link {
+                bandwidth: nodes.inside.bandwidth.min(nodes.between.bandwidth),
+                latency: nodes.inside.latency.max(nodes.between.latency),
+            },
+        }
+    }
 }
 
 /// A link: how fast, and how long until the first byte arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Link {
     /// Per device and direction.
     pub bandwidth: Bandwidth,

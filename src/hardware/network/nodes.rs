@@ -1,5 +1,8 @@
 //! Nodes of a few devices: a fast network inside each, a slower one between them.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Exchange;
 use super::Group;
 use super::Link;
@@ -8,7 +11,8 @@ use crate::units::Bytes;
 use crate::units::Time;
 
 /// Devices `0..per_node` form the first node, and so on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Nodes {
     /// Devices in a node.
     pub per_node: u64,

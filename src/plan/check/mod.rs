@@ -2,4 +2,5 @@
 //!
 //! They share no code with the solvers, and are written to be obvious rather than clever.
 
+pub mod placement;
 pub mod schedule;

@@ -1,0 +1,244 @@
+//! A whole answer as it is written to `plan.json`: the question, the placement, and what is
+//! claimed of it, so that a reader with no solver can verify it.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Cost;
+use super::Job;
+use super::Memory;
+use super::Pipeline;
+use super::Placement;
+use super::Profile;
+use super::Recompute;
+use super::cost;
+use super::simulate;
+
+/// What the integers of a plan mean.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Units {
+    /// The name of the unit of time, `s` for models.
+    pub time: String,
+    /// A tick is 10^-`time_digits` of it.
+    pub time_digits: i32,
+    /// The name of the unit of size, `byte` for models.
+    pub size: String,
+    /// A size of 1 is 10^-`size_digits` of it.
+    pub size_digits: i32,
+}
+
+/// Why a plan is believed to be the best of those that were asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
+pub enum Proof {
+    /// Every strategy of the request was compared or cut off by a bound.
+    Optimal {
+        /// The tensor-parallel widths compared.
+        widths: Vec<u64>,
+        /// The recompute choices compared.
+        recompute: Vec<Recompute>,
+        /// The micro-batch sizes compared; empty where the profile fixes it.
+        micro_batch_sizes: Vec<u64>,
+    },
+    /// The strategy was given; nothing is claimed of others.
+    Given,
+}
+
+/// What is claimed of one stage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageAnswer {
+    /// Its layers, by their place in the profile's sequence.
+    pub layers: Vec<usize>,
+    /// Devices of one copy.
+    pub devices: u64,
+    /// Ticks of the forward pass of one micro-batch.
+    pub forward: u64,
+    /// Ticks of the backward pass of one micro-batch.
+    pub backward: u64,
+    /// Of these, ticks in which the stage waits for a neighbour's data.
+    pub transfer: u64,
+    /// Parameters on one device.
+    pub parameters: u64,
+    /// Memory of one device.
+    pub memory: Memory,
+    /// Ticks of the exchange of gradients.
+    pub exchange: u64,
+    /// Ticks of the optimizer step.
+    pub step: u64,
+}
+
+/// A placement and what is claimed of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// Copies of the pipeline.
+    pub data_parallel: u64,
+    /// Devices that share a tensor-parallel layer.
+    pub tensor_parallel: u64,
+    /// What is computed again.
+    pub recompute: Recompute,
+    /// The stages, from the input.
+    pub stages: Vec<StageAnswer>,
+    /// Devices in use.
+    pub devices: u64,
+    /// Ticks of a batch in the job's time model; in JSON a string of digits beyond 64 bits.
+    #[serde(serialize_with = "wide::write", deserialize_with = "wide::read")]
+    pub time_per_batch: u128,
+    /// Ticks of a batch as simulated, where it was.
+    pub simulated: Option<u64>,
+}
+
+/// A plan with all that is needed to verify it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What kind of file this is: `phaze-plan`.
+    pub schema: String,
+    /// Which version of its schema.
+    pub version: u32,
+    /// What was placed, for readers.
+    pub name: String,
+    /// What the integers mean.
+    pub units: Units,
+    /// Sequences in a micro-batch; `None` where the profile does not say.
+    pub micro_batch: Option<u64>,
+    /// The question, beside the layers.
+    pub job: Job,
+    /// The layers at the chosen width.
+    pub profile: Profile,
+    /// The placement and its claims.
+    pub answer: Answer,
+    /// Why it is believed to be the best.
+    pub proof: Proof,
+}
+
+impl Units {
+    /// Picoseconds and bytes.
+    pub fn physical() -> Self {
+        Self { time: "s".into(), time_digits: 12, size: "byte".into(), size_digits: 0 }
+    }
+
+    /// Ticks in the unit of time.
+    pub fn time(&self, ticks: u128) -> f64 {
+        scaled(ticks, self.time_digits)
+    }
+
+    /// A size in its unit.
+    pub fn size(&self, size: u128) -> f64 {
+        scaled(size, self.size_digits)
+    }
+}
+
+/// `value / 10^digits`, to the nearest float.
+fn scaled(value: u128, digits: i32) -> f64 {
+    // The decimal text is exact, and reading it rounds once.
+    format!("{value}e{}", -digits).parse().unwrap_or(f64::NAN)
+}
+
+impl Plan {
+    /// The value of `schema`.
+    pub const SCHEMA: &str = "phaze-plan";
+    /// The version of the schema that this program writes and reads.
+    pub const VERSION: u32 = 1;
+}
+
+impl Answer {
+    /// Claims of `placement` what the definitions say of it.
+    pub fn new(profile: &Profile, job: &Job, placement: &Placement) -> Self {
+        let cost = cost(profile, job, placement);
+        let simulated = simulate(&cost, |_| ()).map(|simulation| simulation.time_per_batch);
+        let Cost { stages, devices, time_per_batch, .. } = cost;
+        let stages =
+            stages.iter().zip(placement.pipeline.stages()).map(|(stage, layers)| StageAnswer {
+                layers: layers.to_vec(),
+                devices: stage.devices,
+                forward: stage.time.forward,
+                backward: stage.time.backward,
+                transfer: stage.transfer,
+                parameters: stage.parameters,
+                memory: stage.memory,
+                exchange: stage.exchange,
+                step: stage.step,
+            });
+        Self {
+            data_parallel: placement.data_parallel,
+            tensor_parallel: profile.width,
+            recompute: placement.recompute,
+            stages: stages.collect(),
+            devices,
+            time_per_batch,
+            simulated,
+        }
+    }
+
+    /// The placement itself, without the claims; `None` where the stages do not hold each of
+    /// `n_layers` once.
+    pub fn placement(&self, n_layers: usize) -> Option<Placement> {
+        let stages: Vec<Vec<usize>> =
+            self.stages.iter().map(|stage| stage.layers.clone()).collect();
+        Some(Placement {
+            data_parallel: self.data_parallel,
+            recompute: self.recompute,
+            pipeline: Pipeline::of_stages(n_layers, &stages)?,
+        })
+    }
+}
+
+/// Integers of 128 bits in JSON: a number where 64 bits hold it, else a string of digits.
+mod wide {
+    use serde::Deserialize;
+    use serde::Deserializer;
+    use serde::Serializer;
+    use serde::de::Error;
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Number(u64),
+        Digits(String),
+    }
+
+    pub(super) fn write<S: Serializer>(value: &u128, to: S) -> Result<S::Ok, S::Error> {
+        match u64::try_from(*value) {
+            Ok(number) => to.serialize_u64(number),
+            Err(_) => to.collect_str(value),
+        }
+    }
+
+    pub(super) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<u128, D::Error> {
+        match Either::deserialize(from)? {
+            Either::Number(number) => Ok(u128::from(number)),
+            Either::Digits(digits) => digits.parse().map_err(D::Error::custom),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_become_the_nearest_float_of_their_unit() {
+        let units = Units { time_digits: 15, size_digits: -3, ..Units::physical() };
+        assert_eq!(
+            units.time(123_456_789_012_345_678).to_bits(),
+            123.456_789_012_345_67_f64.to_bits()
+        );
+        assert_eq!(units.size(7).to_bits(), 7000_f64.to_bits());
+    }
+
+    #[test]
+    fn times_beyond_64_bits_survive_json() {
+        #[derive(Serialize, Deserialize)]
+        struct Holder(
+            #[serde(serialize_with = "wide::write", deserialize_with = "wide::read")] u128,
+        );
+        for value in [0, u128::from(u64::MAX), u128::from(u64::MAX) + 1, u128::MAX] {
+            let text = serde_json::to_string(&Holder(value)).unwrap();
+            assert_eq!(serde_json::from_str::<Holder>(&text).unwrap().0, value);
+        }
+        assert!(serde_json::from_str::<Holder>("\"many\"").is_err());
+    }
+}

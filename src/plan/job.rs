@@ -1,0 +1,149 @@
+//! What is asked of a placement, beside the layers themselves.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Flaw;
+use super::Links;
+use super::Profile;
+use crate::hardware::network::Group;
+
+/// How the time of a batch follows from its stages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TimeModel {
+    /// The published closed form: the slowest load for every micro-batch and every stage, then
+    /// the gradients of the first stage at twice a ring's cost.
+    #[serde(rename = "published")]
+    Published,
+    /// One forward, one backward: each stage once, the slowest again for every further
+    /// micro-batch, then the slowest end of a stage.
+    #[serde(rename = "1f1b")]
+    OneForwardOneBackward,
+}
+
+impl std::fmt::Display for TimeModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Published => "published",
+            Self::OneForwardOneBackward => "1f1b",
+        })
+    }
+}
+
+/// What one parameter costs a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PerParameter {
+    /// Size of the parameter itself.
+    pub weight: u64,
+    /// Size of its gradient: what data-parallel devices exchange.
+    pub gradient: u64,
+    /// Size of what the optimizer keeps.
+    pub state: u64,
+    /// Ticks of the optimizer step for every 2³⁰ parameters.
+    pub step_per_gibi: u64,
+}
+
+/// What is trained with, and on how much.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// Micro-batches in a batch.
+    pub micro_batches: u64,
+    /// Devices that may be used.
+    pub devices: u64,
+    /// Memory of one device.
+    pub memory: u64,
+    /// What connects the devices.
+    pub links: Links,
+    /// What one parameter costs.
+    pub per_parameter: PerParameter,
+    /// How the time of a batch is counted.
+    pub time_model: TimeModel,
+}
+
+impl Job {
+    /// The most devices and micro-batches that are asked for: far beyond what exists, and small
+    /// enough that no product of them overflows.
+    pub const LARGEST_COUNT: u64 = 1 << 32;
+
+    /// Micro-batches that each of `data_parallel` pipelines works on.
+    pub fn micro_batches_per_pipeline(&self, data_parallel: u64) -> u64 {
+        self.micro_batches.div_ceil(data_parallel.max(1))
+    }
+
+    /// Micro-batches between their forward and backward pass in a stage with `n_later` after it.
+    pub fn in_flight(&self, n_later: u64, data_parallel: u64) -> u64 {
+        match self.time_model {
+            TimeModel::Published => n_later + 1,
+            TimeModel::OneForwardOneBackward => {
+                (n_later + 1).min(self.micro_batches_per_pipeline(data_parallel))
+            }
+        }
+    }
+
+    /// Ticks until `size` has reached the next stage.
+    ///
+    /// Devices are numbered tensor-parallel first, then data-parallel, then by stage: the stages
+    /// of a pipeline are `width · data_parallel` apart.
+    pub fn send(&self, size: u64, width: u64, data_parallel: u64, n_stages: u64) -> u64 {
+        let group = Group { size: n_stages, stride: width * data_parallel };
+        self.links.send(size, group, self.devices)
+    }
+
+    /// Ticks until the copies of a stage have added up the gradients of `parameters`.
+    pub fn exchange(&self, parameters: u64, width: u64, data_parallel: u64) -> u64 {
+        let group = Group { size: data_parallel, stride: width };
+        self.links.all_reduce(parameters * self.per_parameter.gradient, group, self.devices)
+    }
+
+    /// Ticks until the first and the last of `n_stages` stages have added up the gradients of a
+    /// table of `tied` parameters that both hold; none where there is no such table, or one stage.
+    pub fn tied_exchange(&self, tied: u64, width: u64, data_parallel: u64, n_stages: u64) -> u64 {
+        if tied == 0 || n_stages <= 1 {
+            return 0;
+        }
+        let group = Group { size: 2, stride: width * data_parallel * (n_stages - 1) };
+        self.links.all_reduce(tied * self.per_parameter.gradient, group, self.devices)
+    }
+
+    /// Ticks of the optimizer step over `parameters`, rounded up.
+    pub fn optimizer_step(&self, parameters: u64) -> u64 {
+        let ticks = u128::from(parameters) * u128::from(self.per_parameter.step_per_gibi);
+        u64::try_from(ticks.div_ceil(1 << 30)).unwrap_or(u64::MAX)
+    }
+
+    /// Checks the profile, and that no sum over it can leave the range of integers.
+    pub fn validate(&self, profile: &Profile) -> Result<(), Flaw> {
+        profile.validate()?;
+        let counts = [("devices", self.devices), ("micro-batches", self.micro_batches)];
+        for (what, found) in counts.into_iter().chain([("width", profile.width)]) {
+            if found == 0 || found > Self::LARGEST_COUNT {
+                return Err(Flaw::Count { what, found });
+            }
+        }
+        let PerParameter { weight, gradient, state, step_per_gibi } = self.per_parameter;
+        if [weight, gradient, state].iter().any(|&size| size > Self::LARGEST_COUNT) {
+            return Err(Flaw::TooLarge { what: "parameters' sizes" });
+        }
+        let sum = |of: fn(&Profile) -> u128| of(profile);
+        let parameters =
+            sum(|p| p.layers().map(|l| u128::from(l.parameters)).sum()) + u128::from(profile.tied);
+        let gradients = parameters * u128::from(gradient);
+        if gradients > Profile::LARGEST {
+            return Err(Flaw::TooLarge { what: "gradients" });
+        }
+        // Each tensor is waited for at most twice, forward and backward. A ring of n devices
+        // moves a tensor at most twice in 2·n messages, and the published model counts it double.
+        let sends = profile.edges.iter().map(|e| self.links.slowest_send(u128::from(e.size)));
+        let sends = sends.fold(0, u128::saturating_add).saturating_mul(2);
+        let messages = self.links.slowest_send(0).saturating_mul(4 * u128::from(self.devices));
+        let ring = self.links.slowest_send(gradients).saturating_mul(4).saturating_add(messages);
+        let step = parameters.saturating_mul(u128::from(step_per_gibi)) >> 30;
+        let all = sends.saturating_add(ring).saturating_add(step);
+        if all > Profile::LARGEST {
+            return Err(Flaw::TooLarge { what: "exchanges" });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! How long one stage takes for one micro-batch, by definition.
+
+use super::Profile;
+use super::Recompute;
+
+/// The two passes of a stage over one micro-batch, transfers included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageTime {
+    /// Ticks of the forward pass, from the sending of what enters to the end of the last layer.
+    pub forward: u64,
+    /// Ticks of the backward pass, with what is computed again before it.
+    pub backward: u64,
+}
+
+impl StageTime {
+    /// Both passes: how long the stage is held by one micro-batch.
+    pub fn load(self) -> u64 {
+        self.forward.saturating_add(self.backward)
+    }
+}
+
+/// The time of the stage that holds `layers` (in an order that no edge runs against).
+///
+/// Forward, a layer starts when its predecessors in the stage have ended and what enters it from
+/// outside has arrived; backward likewise in reverse. `send` is how long a size takes to arrive.
+/// Where the stage computes its forward pass again, what enters that backward pass travels
+/// meanwhile.
+pub(super) fn time(
+    profile: &Profile,
+    layers: &[usize],
+    recompute: Recompute,
+    is_last: bool,
+    send: impl Fn(u64) -> u64,
+) -> StageTime {
+    let repeats = recompute == Recompute::Stage && !is_last;
+    let forward = pass(profile, layers, Direction::Forward, |size| Some(send(size)), recompute, 0);
+    let again =
+        if repeats { pass(profile, layers, Direction::Forward, |_| None, recompute, 0) } else { 0 };
+    let backward =
+        pass(profile, layers, Direction::Backward, |size| Some(send(size)), recompute, again);
+    StageTime { forward, backward }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// When the last layer of one pass ends, no layer starting before `earliest`.
+fn pass(
+    profile: &Profile,
+    layers: &[usize],
+    direction: Direction,
+    send: impl Fn(u64) -> Option<u64>,
+    recompute: Recompute,
+    earliest: u64,
+) -> u64 {
+    let mut ended: Vec<Option<u64>> = vec![None; profile.n_layers()];
+    let mut last = earliest;
+    let mut run = |layer: usize| {
+        let mut start = earliest;
+        for edge in &profile.edges {
+            let (here, there) = match direction {
+                Direction::Forward => (edge.to, edge.from),
+                Direction::Backward => (edge.from, edge.to),
+            };
+            if here != layer {
+                continue;
+            }
+            let arrival = if layers.contains(&there) { ended[there] } else { send(edge.size) };
+            start = start.max(arrival.unwrap_or(0));
+        }
+        let profile = profile.layer(layer);
+        let takes = match direction {
+            Direction::Forward => profile.forward,
+            // Each layer repeats its own forward pass just before.
+            Direction::Backward if recompute == Recompute::Full => {
+                profile.backward.saturating_add(profile.forward)
+            }
+            Direction::Backward => profile.backward,
+        };
+        let end = start.saturating_add(takes);
+        ended[layer] = Some(end);
+        last = last.max(end);
+    };
+    match direction {
+        Direction::Forward => layers.iter().for_each(|&layer| run(layer)),
+        Direction::Backward => layers.iter().rev().for_each(|&layer| run(layer)),
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Edge;
+    use crate::plan::profile::tests::chain;
+
+    fn of(profile: &Profile, layers: &[usize], recompute: Recompute, is_last: bool) -> (u64, u64) {
+        let time = time(profile, layers, recompute, is_last, |size| size);
+        (time.forward, time.backward)
+    }
+
+    #[test]
+    fn a_stage_waits_for_what_enters_it_both_ways() {
+        let profile = chain(&[(1, 2), (3, 4), (5, 6)], 10);
+        assert_eq!(of(&profile, &[0, 1, 2], Recompute::None, true), (9, 12));
+        assert_eq!(of(&profile, &[1], Recompute::None, false), (13, 14));
+    }
+
+    #[test]
+    fn what_enters_late_layers_travels_beside_the_early_ones() {
+        let mut profile = chain(&[(1, 2), (3, 4), (5, 6)], 10);
+        profile.edges.push(Edge { from: 0, to: 2, size: 14 });
+        assert_eq!(of(&profile, &[1, 2], Recompute::None, true), (14 + 5, 10));
+    }
+
+    #[test]
+    fn recompute_of_a_stage_hides_the_gradient_s_transfer() {
+        let profile = chain(&[(1, 2), (3, 4), (5, 6)], 2);
+        assert_eq!(of(&profile, &[0, 1], Recompute::Stage, false), (4, 4 + 6));
+        let slow = chain(&[(1, 2), (3, 4), (5, 6)], 100);
+        assert_eq!(of(&slow, &[0, 1], Recompute::Stage, false), (4, 100 + 6));
+        assert_eq!(of(&profile, &[2], Recompute::Stage, true), (2 + 5, 6));
+    }
+
+    #[test]
+    fn full_recompute_adds_each_forward_pass_to_the_backward_pass() {
+        let profile = chain(&[(1, 2), (3, 4)], 10);
+        assert_eq!(of(&profile, &[0, 1], Recompute::Full, true), (4, 6 + 4));
+        assert_eq!(of(&profile, &[0], Recompute::Full, false), (1, 10 + 3));
+    }
+}
