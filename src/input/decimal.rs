@@ -175,7 +175,7 @@ mod tests {
         let rounded = |places| [number.down(places), number.nearest(places), number.up(places)];
         assert_eq!(rounded(1), [Some(123), Some(123), Some(124)]);
         assert_eq!(rounded(-2), [Some(0), Some(0), Some(1)]);
-        assert_eq!(number.nearest(18), None);
+        assert_eq!(number.nearest(19), None);
         assert_eq!(Decimal::of(5e-324).unwrap().up(0), Some(1));
         assert_eq!(Decimal::of(0.0).unwrap().nearest(400), Some(0));
     }
