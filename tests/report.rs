@@ -24,11 +24,14 @@ fn message(output: &Output) -> String {
 }
 
 #[test]
-fn a_report_is_a_function_of_its_files() {
+fn a_report_is_a_function_of_the_content_of_its_files() {
     let folder = folder("report-function");
+    for name in ["outcome.json", "designs.csv"] {
+        fs::copy(Path::new(SAMPLE).join(name), folder.join(name)).unwrap();
+    }
     let [first, second] = ["a.html", "b.html"].map(|name| folder.join(name));
-    for page in [&first, &second] {
-        let output = phaze(&["report", SAMPLE, "--out", page.to_str().unwrap()]);
+    for (from, page) in [(SAMPLE, &first), (folder.to_str().unwrap(), &second)] {
+        let output = phaze(&["report", from, "--out", page.to_str().unwrap()]);
         assert!(output.status.success(), "{}", message(&output));
         assert_eq!(String::from_utf8(output.stdout).unwrap().trim_end(), page.to_str().unwrap());
     }

@@ -40,38 +40,49 @@ pub struct Args {
 }
 
 impl Args {
-    /// Writes the page and says where.
+    /// Writes the page and says where, or draws on standard output.
     pub fn run(&self) -> Result<Exit, Refusal> {
-        let mut page = Vec::new();
-        let default = match (&self.directory, &self.compare) {
-            (_, Some(pair)) => {
-                let [first, second] = &pair[..] else {
-                    return Err(Refusal::Options("--compare takes two directories".into()));
-                };
+        let place = match (&self.directory, self.compare.as_deref()) {
+            (Some(directory), _) if self.plot => {
+                plot(directory)?;
+                return Ok(Exit::Done);
+            }
+            (Some(directory), _) => write(directory, self.out.as_deref())?,
+            (None, Some([first, second])) => {
+                let place = self.out.clone().unwrap_or_else(|| "compare.html".into());
+                let mut page = Vec::new();
                 html::write_comparison(&read(first)?, &read(second)?, &mut page)?;
-                PathBuf::from("compare.html")
+                files::write(&place, &page)?;
+                place
             }
-            (Some(directory), None) => {
-                let saved = read(directory)?;
-                if self.plot {
-                    let mut out = std::io::stdout().lock();
-                    plot::write(&saved, &mut out)?;
-                    out.flush()?;
-                    return Ok(Exit::Done);
-                }
-                html::write(&saved, &mut page)?;
-                directory.join("report.html")
-            }
-            (None, None) => return Err(Refusal::Options("give a result directory".into())),
+            (None, _) => return Err(Refusal::Options("give a result directory".into())),
         };
-        let place = self.out.clone().unwrap_or(default);
-        files::write(&place, &page)?;
-        println_path(&place)?;
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{}", place.display())?;
+        out.flush()?;
         if self.open {
             open(&place)?;
         }
         Ok(Exit::Done)
     }
+}
+
+/// Makes the page of a result directory, `report.html` in it unless told otherwise; answers where.
+pub fn write(directory: &Path, out: Option<&Path>) -> Result<PathBuf, Refusal> {
+    let mut page = Vec::new();
+    html::write(&read(directory)?, &mut page)?;
+    let place = out.map_or_else(|| directory.join("report.html"), Path::to_path_buf);
+    files::write(&place, &page)?;
+    Ok(place)
+}
+
+/// Draws a result directory on standard output.
+pub fn plot(directory: &Path) -> Result<(), Refusal> {
+    let saved = read(directory)?;
+    let mut out = std::io::stdout().lock();
+    plot::write(&saved, &mut out)?;
+    out.flush()?;
+    Ok(())
 }
 
 /// Reads a result directory.
@@ -85,13 +96,6 @@ fn read(directory: &Path) -> Result<Saved, Refusal> {
         outcome: saved::outcome(&files::name(&outcome_file), &outcome_text)?,
         designs: saved::designs(&files::name(&designs_file), &designs_text)?,
     })
-}
-
-fn println_path(place: &Path) -> Result<(), Refusal> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", place.display())?;
-    out.flush()?;
-    Ok(())
 }
 
 /// Hands the page to whatever opens files here.

@@ -16,7 +16,11 @@ use crate::report::saved::Saved;
 
 /// The content of a page as JSON that cannot end the element it stands in.
 pub fn content(kind: &str, results: &[&Saved]) -> String {
-    let results: Vec<Value> = results.iter().map(|saved| result(saved)).collect();
+    let mut results: Vec<Value> = results.iter().map(|saved| result(saved)).collect();
+    // One result is told by its files alone: its page is the same wherever they lie.
+    if let [only] = &mut results[..] {
+        only["name"] = Value::Null;
+    }
     let text = json!({"kind": kind, "results": results}).to_string();
     // Inside JSON, `<` occurs in strings only, where the escape means the same.
     text.replace('<', "\\u003c")
@@ -56,11 +60,8 @@ impl Pool {
         if !entry.is_object() {
             return;
         }
-        // The plan is for `phaze check`; the page draws the figures that stand beside it.
         if let Some(results) = entry.get_mut("results") {
-            each(results, |result| {
-                result.as_object_mut().and_then(|fields| fields.remove("plan"));
-            });
+            each(results, without_plan);
         }
         let next = self.values.len();
         let number = *self.places.entry(entry.to_string()).or_insert(next);
@@ -69,6 +70,25 @@ impl Pool {
         }
         *place = number.into();
     }
+}
+
+/// Leaves out the plan, which is for `phaze check`, but for the ends of its stages: the page draws
+/// the other figures from what stands beside it.
+fn without_plan(result: &mut Value) {
+    let plan = result.as_object_mut().and_then(|fields| fields.remove("plan"));
+    let Some(plan) = plan else { return };
+    let digits =
+        plan["units"]["time_digits"].as_i64().and_then(|digits| i32::try_from(digits).ok());
+    let (Some(digits), Some(ends)) = (digits, plan["answer"]["stages"].as_array()) else { return };
+    let mut ends = ends.iter();
+    each(&mut result["stages"], |stage| {
+        let (Some(end), Some(fields)) = (ends.next(), stage.as_object_mut()) else { return };
+        for (from, to) in [("exchange", "exchange_s"), ("step", "step_s")] {
+            if let Some(ticks) = end[from].as_f64() {
+                fields.insert(to.into(), (ticks / 10_f64.powi(digits)).into());
+            }
+        }
+    });
 }
 
 fn each(list: &mut Value, action: impl FnMut(&mut Value)) {
@@ -192,6 +212,17 @@ mod tests {
         assert_eq!(packed["outcome"]["top"]["entries"], json!([0]));
         assert_eq!(packed["outcome"]["baselines"], json!([{"entry": null}]));
         assert_eq!(packed["entries"][0]["results"], json!([{"model": "m"}]));
+    }
+
+    #[test]
+    fn the_ends_of_stages_are_taken_from_the_plan() {
+        let mut result = json!({
+            "stages": [{"load_s": 1.0}],
+            "plan": {"units": {"time_digits": 12}, "answer": {"stages": [{"exchange": 5, "step": 2}]}},
+        });
+        without_plan(&mut result);
+        let stage = json!({"load_s": 1.0, "exchange_s": 5e-12, "step_s": 2e-12});
+        assert_eq!(result, json!({"stages": [stage]}));
     }
 
     #[test]

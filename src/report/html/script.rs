@@ -16,7 +16,7 @@ macro_rules! modules {
 }
 
 /// Our modules, each after those that it imports; the last one starts the page.
-const MODULES: [(&str, &str); 32] = modules![
+const MODULES: [(&str, &str); 33] = modules![
     "dom",
     "format",
     "palette",
@@ -48,6 +48,7 @@ const MODULES: [(&str, &str); 32] = modules![
     "command",
     "search_page",
     "compare_page",
+    "plan_page",
     "main",
 ];
 

@@ -48,7 +48,7 @@ export function baselines(outcome) {
           height: 14,
           rx: 3,
         }),
-        told[i].map((line, n) => svg("text", { class: "muted", x: 0, y: y + 50 + 16 * n }, line)),
+        ...told[i].map((line, n) => svg("text", { class: "muted", x: 0, y: y + 50 + 16 * n }, line)),
         svg(
           "text",
           { class: i === 0 ? "value strong" : "value", x: width, y: y + 33, "text-anchor": "end" },

@@ -6,8 +6,8 @@ import { percent, seconds } from "./format.js";
 import { PARTS, stack } from "./palette.js";
 
 /** Stacked bars of the time per batch, for the result and what it is compared with. */
-export function breakdown(result, others) {
-  const rows = [{ name: "this plan", result }, ...others].filter((row) => row.result.breakdown_s);
+export function breakdown(result, others, name = "this plan") {
+  const rows = [{ name, result }, ...others].filter((row) => row.result.breakdown_s);
   if (rows.length === 0) return null;
   const longest = Math.max(...rows.map((row) => row.result.time_per_batch_s));
   const seen = rows.flatMap((row) => stack(row.result.breakdown_s, PARTS));

@@ -177,7 +177,7 @@ function plans(winners, names) {
       {},
       el("p", { class: "strategy" }, el("b", {}, `${names[0]}: `), first.strategy?.sentence ?? MISSING),
       el("p", { class: "strategy" }, el("b", {}, `${names[1]}: `), second.strategy?.sentence ?? MISSING),
-      breakdown(first, [{ name: names[1], result: second }]),
+      breakdown(first, [{ name: names[1], result: second }], names[0]),
     ),
   );
 }

@@ -40,12 +40,26 @@ export function scaled(value, unit, digits = 4) {
   return `${number(value / size, digits)} ${prefix}${unit}`;
 }
 
-export const seconds = (value, digits = 4) => scaled(value, "s", digits);
+/** The units of a plan from a user's own profile; searches are in seconds and bytes. */
+const units = { time: "s", size: "byte" };
+
+/** Shows times and sizes in these units from now on. */
+export function adopt({ time, size }) {
+  Object.assign(units, { time, size });
+}
+
+/** A span of time. */
+export function seconds(value, digits = 4) {
+  if (units.time === "s" || !isNumber(value)) return scaled(value, "s", digits);
+  return `${number(value, digits)} ${units.time}`.trim();
+}
+
 export const joules = (value, digits = 4) => scaled(value, "J", digits);
 
 /** Bytes with a binary prefix. */
 export function bytes(value, digits = 4) {
   if (!isNumber(value)) return MISSING;
+  if (units.size !== "byte") return `${number(value, digits)} ${units.size}`.trim();
   const prefixes = [
     [2 ** 40, "TiB"],
     [2 ** 30, "GiB"],
@@ -55,6 +69,11 @@ export function bytes(value, digits = 4) {
   ];
   const [size, prefix] = prefixes.find(([size]) => Math.abs(value) >= size) ?? prefixes[4];
   return `${number(value / size, digits)} ${prefix}`;
+}
+
+/** What a memory axis counts in. */
+export function memoryUnit() {
+  return units.size === "byte" ? { size: 2 ** 30, name: "GiB" } : { size: 1, name: units.size };
 }
 
 /** Square micrometres as square millimetres. */

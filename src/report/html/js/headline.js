@@ -90,14 +90,16 @@ function comparison(winner, real) {
 
 /** The key figures of an entry; several models get a row each. */
 export function figures(entry) {
-  return entry.results.map((result) =>
+  const several = entry.results.length > 1;
+  return entry.results.map((result) => [
+    several && el("p", { class: "modelname" }, result.model),
     el(
       "dl",
       { class: "figures", "data-model": result.model },
       tile(
         "Throughput",
         number(result.throughput_sequences_per_s),
-        "sequences/s",
+        "seq/s",
         "throughput_sequences_per_s",
         result,
       ),
@@ -113,7 +115,7 @@ export function figures(entry) {
         result,
       ),
     ),
-  );
+  ]);
 }
 
 function tile(name, shown, unit, key, result) {
@@ -154,7 +156,7 @@ function proof(outcome) {
       el("strong", {}, found.complete ? "Proved. " : "Not proved to the end. "),
       found.statement ?? "",
       " ",
-      el("a", { href: "#proof" }, "The counts"),
+      el("a", { href: "#proof" }, "See the counts"),
     ),
   );
 }

@@ -211,7 +211,11 @@ function gantt(design, schedule, pick, chosen) {
             : "";
       if (fits && h > 13)
         group.append(
-          svg("text", { class: "inblock left", x: x1 + 5, y: from + Math.min(h / 2 + 4, 16) }, fits),
+          svg(
+            "text",
+            { class: `inblock on-${operator.core}`, x: x1 + 5, y: from + Math.min(h / 2 + 4, 16) },
+            fits,
+          ),
         );
       return group;
     }

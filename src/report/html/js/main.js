@@ -4,6 +4,7 @@ import { comparePage } from "./compare_page.js";
 import { unpack } from "./decode.js";
 import { el, refill } from "./dom.js";
 import { redrawAll } from "./figure.js";
+import { planPage } from "./plan_page.js";
 import { searchPage } from "./search_page.js";
 
 const KEY = "phaze-theme";
@@ -12,8 +13,12 @@ function start() {
   const content = JSON.parse(document.getElementById("content").textContent);
   const main = document.querySelector("main");
   themeSwitch();
-  const results = content.results.map(unpack);
-  const sections = content.kind === "compare" ? comparePage(main, results) : searchPage(main, results[0]);
+  const pages = {
+    search: () => searchPage(main, unpack(content.results[0])),
+    compare: () => comparePage(main, content.results.map(unpack)),
+    plan: () => planPage(main, content.plan),
+  };
+  const sections = pages[content.kind]();
   refill(
     document.querySelector("nav"),
     sections.map(([id, name]) => el("a", { href: `#${id}` }, name)),

@@ -5,7 +5,7 @@ import { chipName, isNumber, number, percent } from "./format.js";
 import { table } from "./table.js";
 
 /** The last section. */
-export function proofSection({ name, outcome }) {
+export function proofSection({ outcome }) {
   const { proof, request } = outcome;
   const best = outcome.best_by_hbm ?? [];
   return el(
@@ -56,8 +56,8 @@ export function proofSection({ name, outcome }) {
     el(
       "p",
       { class: "lead" },
-      "Check it again, without any solver: ",
-      el("code", {}, `phaze check ${name}/outcome.json`),
+      "Check it again, in the directory of this page and without any solver: ",
+      el("code", {}, "phaze check outcome.json"),
     ),
     el(
       "details",

@@ -72,7 +72,9 @@ export function roofline(design, operators, chosen, pick) {
         "FLOP per byte of HBM",
       ),
     );
-    for (const { operator, at, rate, intensity } of dots) {
+    // The chosen one last, so that no neighbour hides it.
+    const order = [...dots].sort((a, b) => (a.at === chosen) - (b.at === chosen));
+    for (const { operator, at, rate, intensity } of order) {
       const name = `${operator.name}: ${scaled(rate, "FLOP/s")}, ${percent(rate / Math.min(peak, intensity * bandwidth))} of its roof`;
       const choose = () => pick(at);
       picture.append(

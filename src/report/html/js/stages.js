@@ -2,7 +2,7 @@
 
 import { svg } from "./dom.js";
 import { figure } from "./figure.js";
-import { bytes, number, percent, seconds } from "./format.js";
+import { bytes, memoryUnit, number, percent, seconds } from "./format.js";
 import { MEMORY, stack } from "./palette.js";
 import { ticks } from "./timeline.js";
 
@@ -13,6 +13,7 @@ export function memory(result) {
   const sum = (stage) => Object.values(stage.memory_bytes).reduce((total, part) => total + (part ?? 0), 0);
   const limit = Math.max(...found.map((stage) => stage.memory_limit_bytes ?? 0));
   const most = Math.max(limit, ...found.map(sum)) * 1.04;
+  const unit = memoryUnit();
   const draw = (host, width) => {
     const [left, top, h] = [46, 8, 230];
     const step = (width - left) / found.length;
@@ -21,11 +22,11 @@ export function memory(result) {
       role: "img",
       "aria-label": "Memory of each stage",
     });
-    for (const gib of ticks({ from: 0, to: most / 2 ** 30 })) {
-      const y = top + h * (1 - (gib * 2 ** 30) / most);
+    for (const mark of ticks({ from: 0, to: most / unit.size })) {
+      const y = top + h * (1 - (mark * unit.size) / most);
       picture.append(
         svg("line", { class: "grid", x1: left, x2: width, y1: y, y2: y }),
-        svg("text", { class: "tick", x: left - 6, y: y + 4, "text-anchor": "end" }, number(gib, 3)),
+        svg("text", { class: "tick", x: left - 6, y: y + 4, "text-anchor": "end" }, number(mark, 3)),
       );
     }
     found.forEach((stage, i) => {
@@ -73,7 +74,7 @@ export function memory(result) {
   return figure({
     id: "memory",
     title: "Memory of each stage",
-    note: "GiB on one device.",
+    note: `${unit.name} on one device.`.trim(),
     draw,
     legend: MEMORY.map(([, colour, label]) => ({ colour, label })),
     table: () => ({
@@ -127,7 +128,7 @@ export function stages(result) {
       );
       if (row >= 15 && length > 7 * content(stage).length)
         picture.append(
-          svg("text", { class: "inblock left", x: left + 8, y: y + row / 2 + 4 }, content(stage)),
+          svg("text", { class: "inblock on-forward", x: left + 8, y: y + row / 2 + 4 }, content(stage)),
         );
     });
     host.replaceChildren(picture);

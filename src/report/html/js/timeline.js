@@ -4,6 +4,8 @@ import { el, svg } from "./dom.js";
 import { figure } from "./figure.js";
 import { count, isNumber, number, percent, seconds } from "./format.js";
 
+const MOST_PASSES = 100_000;
+
 /**
  * Runs 1F1B event by event: stage i does min(s − i, M) forwards, then alternates backward and
  * forward. Answers per stage its passes `{ forward, micro, start, end }` in order.
@@ -59,15 +61,22 @@ function order(warmup, micros) {
 export function timeline(result) {
   const { stages, n_micro_batches: micros } = result;
   if (!stages?.length || !isNumber(micros)) return null;
-  const passes = simulate(stages, micros);
-  const last = Math.max(...passes.map((row) => row.at(-1).end));
-  const total = Math.max(last, result.simulated_time_per_batch_s ?? last);
+  // A picture has no room for more passes; fewer micro-batches show the same shape.
+  const drawn = Math.max(
+    1,
+    Math.min(micros, Math.max(2 * stages.length, Math.floor(MOST_PASSES / stages.length))),
+  );
+  const passes = simulate(stages, drawn);
+  const finished = passes.map((row) => row.at(-1).end);
+  const last = Math.max(...finished);
+  const ends = finished.map((end, i) => end + (stages[i].exchange_s ?? 0) + (stages[i].step_s ?? 0));
+  const total = Math.max(last, ...ends);
   const busy = passes.flat().reduce((sum, pass) => sum + pass.end - pass.start, 0);
   const window = { from: 0, to: total };
 
   const draw = (host, width) => {
     const gutter = 34;
-    const row = Math.max(5, Math.min(26, 300 / stages.length));
+    const row = Math.max(2.5, Math.min(26, 300 / stages.length));
     const height = stages.length * row + 34;
     const picture = svg("svg", {
       viewBox: `0 0 ${width} ${height}`,
@@ -85,7 +94,7 @@ export function timeline(result) {
           svg("text", { class: "tick", x: gutter - 6, y: y + row / 2 + 2.5, "text-anchor": "end" }, i + 1),
         );
       for (const block of blocks(list, at, gutter, width - 2)) picture.append(blockMark(block, y, row - 2));
-      tail(picture, list.at(-1).end, y, row - 2);
+      ending(picture, i, y, row - 2);
     });
     ticks(window).forEach((time) =>
       picture.append(
@@ -99,20 +108,20 @@ export function timeline(result) {
     );
     host.replaceChildren(picture);
 
-    function tail(target, from, y, h) {
-      if (total <= last) return;
-      const [x1, x2] = [
-        Math.max(gutter, at(from)),
-        Math.min(width - 2, at(Math.min(total, from + (total - last)))),
-      ];
-      if (x2 > x1)
-        target.append(
-          svg(
-            "rect",
-            { class: "sync", x: x1, y, width: x2 - x1, height: h },
-            svg("title", {}, "gradient exchange and optimizer"),
-          ),
-        );
+    /** What a stage does after its last backward pass. */
+    function ending(target, i, y, h) {
+      let from = finished[i];
+      for (const [key, kind, name] of [
+        ["exchange_s", "exchange", "gradient exchange"],
+        ["step_s", "step", "optimizer"],
+      ]) {
+        const time = stages[i][key] ?? 0;
+        const [x1, x2] = [Math.max(gutter, at(from)), Math.min(width - 2, at(from + time))];
+        from += time;
+        if (x2 <= x1) continue;
+        const title = svg("title", {}, `${name}: ${seconds(time)}`);
+        target.append(svg("rect", { class: kind, x: x1, y, width: x2 - x1, height: h }, title));
+      }
     }
   };
   const zoom = (factor, shift = 0) => {
@@ -126,11 +135,16 @@ export function timeline(result) {
   const root = figure({
     id: "timeline",
     title: "One batch through the pipeline",
-    note: `Stages from top to bottom, 1F1B, one pipeline of ${number(result.strategy?.data_parallel)}, ${count(micros, "micro-batch", "micro-batches")} each; stages stand idle ${percent(1 - busy / (last * stages.length))} of ${seconds(last)}.`,
+    note: [
+      `Stages from top to bottom, 1F1B, one pipeline of ${number(result.strategy?.data_parallel)}`,
+      `${count(micros, "micro-batch", "micro-batches")} each${drawn < micros ? `, of which ${number(drawn)} are drawn` : ""}`,
+      `stages stand idle ${percent(1 - busy / (last * stages.length))} of ${seconds(last)}.`,
+    ].join("; "),
     legend: [
       { colour: "--forward", label: "forward" },
       { colour: "--backward", label: "backward" },
-      { colour: "--gradient", label: "gradient exchange, optimizer" },
+      { colour: "--gradient", label: "gradient exchange" },
+      { colour: "--optimizer", label: "optimizer" },
       { colour: "--idle", label: "idle (bubble)" },
     ],
     controls: el(
@@ -204,7 +218,7 @@ function blockMark({ x1, x2, pass, joined, n }, y, height) {
     mark,
     svg(
       "text",
-      { class: "inblock", x: (x1 + x2) / 2, y: y + height / 2 + 3.5, "text-anchor": "middle" },
+      { class: `inblock on-${kind}`, x: (x1 + x2) / 2, y: y + height / 2 + 3.5, "text-anchor": "middle" },
       pass.micro + 1,
     ),
   );

@@ -1,0 +1,73 @@
+// The page of one plan, as `phaze place` writes it beside plan.json.
+
+import { breakdown } from "./breakdown.js";
+import { el } from "./dom.js";
+import { MISSING, adopt, isNumber, number, percent, seconds } from "./format.js";
+import { memory, stages } from "./stages.js";
+import { timeline } from "./timeline.js";
+
+/** Fills `main`; answers the navigation. */
+export function planPage(main, plan) {
+  adopt(plan.units);
+  const { result } = plan;
+  main.append(
+    el(
+      "section",
+      { id: "answer" },
+      el("p", { class: "eyebrow" }, plan.question),
+      el("h1", {}, plan.name),
+      el("p", { class: "strategy", id: "plan-strategy" }, result.strategy.sentence),
+      tiles(plan),
+      el(
+        "p",
+        { class: plan.proved ? "proof" : "proof open" },
+        el("span", { class: "mark", "aria-hidden": "true" }, plan.proved ? "✓" : "…"),
+        el("span", {}, plan.proof, " Check it again: ", el("code", {}, `phaze check ${plan.file}`)),
+      ),
+    ),
+    el(
+      "section",
+      { id: "plan" },
+      el("h2", {}, "The pipeline"),
+      timeline(result),
+      el("div", { class: "two" }, breakdown(result, []), memory(result)),
+      stages(result),
+    ),
+  );
+  return [
+    ["answer", "Answer"],
+    ["timeline", "Timeline"],
+    ["memory", "Memory"],
+    ["stages", "Stages"],
+  ];
+}
+
+/** The figures that a plan has; a user's own profile knows no sequences. */
+function tiles({ result, devices }) {
+  const { strategy, simulated_time_per_batch_s: simulated } = result;
+  const all = [
+    ["Time per batch", seconds(result.time_per_batch_s), "time_per_batch_s"],
+    ["Simulated", isNumber(simulated) ? seconds(simulated) : MISSING, "simulated_time_per_batch_s"],
+    ["Throughput", number(result.throughput_sequences_per_s), "throughput_sequences_per_s", "seq/s"],
+    ["Devices", number(strategy.devices_used), "devices_used", `of ${number(devices)}`],
+    ["Bubble", percent(result.breakdown_s.bubble / result.time_per_batch_s), "bubble"],
+  ];
+  const known = all.filter(([, , key]) => key !== "throughput_sequences_per_s" || isNumber(result[key]));
+  return el(
+    "dl",
+    { class: "figures" },
+    known.map(([name, shown, key, unit]) =>
+      el(
+        "div",
+        {},
+        el("dt", {}, name),
+        el(
+          "dd",
+          { "data-key": key, "data-value": result[key] ?? strategy[key] ?? "" },
+          shown,
+          unit && el("small", {}, ` ${unit}`),
+        ),
+      ),
+    ),
+  );
+}
