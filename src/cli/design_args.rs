@@ -100,21 +100,13 @@ impl DesignArgs {
             }
             Err(Refusal::Options(format!("{option} {count}: allowed are 1 to {most}")))
         };
-        let mut design = base;
+        let (width, depth) = (self.width.unwrap_or(base.width), self.depth.unwrap_or(base.depth));
+        let mut design = base.with_array(width, depth);
+        if let Some(lanes) = self.vector_width {
+            design = design.with_lanes(lanes);
+        }
         design.tensor_cores = self.tensor_cores.unwrap_or(base.tensor_cores);
         design.vector_cores = self.vector_cores.unwrap_or(base.vector_cores);
-        design.width = self.width.unwrap_or(base.width);
-        design.depth = self.depth.unwrap_or(base.depth);
-        // What followed from another knob before follows from it still.
-        let lanes_follow = base.vector_width == base.width;
-        let followed = if lanes_follow { design.width } else { base.vector_width };
-        design.vector_width = self.vector_width.unwrap_or(followed);
-        if base.local == Design::published_local(base.width, base.depth) {
-            design.local = Design::published_local(design.width, design.depth);
-        }
-        if base.vector_local == Design::published_vector_local(base.vector_width) {
-            design.vector_local = Design::published_vector_local(design.vector_width);
-        }
         if let Some(kib) = self.local_kib {
             design.local = bytes("--local-kib", kib, Bytes::KIB)?;
         }

@@ -6,11 +6,13 @@
 mod check;
 mod design_args;
 mod designs;
+mod estimate;
 mod files;
 mod inspect;
 mod model_args;
 mod models;
 mod place;
+mod progress;
 mod report;
 mod schedule;
 
@@ -41,6 +43,7 @@ enum Command {
     Models(models::Args),
     Inspect(inspect::Args),
     Designs(designs::Args),
+    Estimate(estimate::Args),
     Schedule(schedule::Args),
     Report(report::Args),
     Place(place::Args),
@@ -98,6 +101,7 @@ pub fn main() -> ExitCode {
         Command::Models(args) => args.run(),
         Command::Inspect(args) => args.run(),
         Command::Designs(args) => args.run(),
+        Command::Estimate(args) => args.run(),
         Command::Schedule(args) => args.run(),
         Command::Report(args) => args.run(),
         Command::Place(args) => args.run(),

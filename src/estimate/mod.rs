@@ -10,11 +10,14 @@
 //! Not here: what runs beside what (see `schedule`).
 
 pub mod collective;
+pub mod many;
+pub mod roofline;
 mod table;
 pub mod tensor_core;
 pub mod vector_core;
 
 pub use table::EstimateTable;
+pub use table::LARGEST_MATMUL;
 pub use table::Options;
 pub use tensor_core::Limit;
 pub use vector_core::VectorCosts;

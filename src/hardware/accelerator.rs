@@ -43,6 +43,32 @@ impl Design {
         Bytes(vector_width.saturating_mul(16).max(Bytes::KIB.0))
     }
 
+    /// The same with arrays of other sides.
+    ///
+    /// Buffers and lanes that followed from the sides by the published rules follow from the new
+    /// ones; those that were given for themselves stay.
+    #[must_use]
+    pub fn with_array(&self, width: u64, depth: u64) -> Self {
+        let vector_width = if self.vector_width == self.width { width } else { self.vector_width };
+        let local = if self.local == Self::published_local(self.width, self.depth) {
+            Self::published_local(width, depth)
+        } else {
+            self.local
+        };
+        Self { width, depth, local, ..*self }.with_lanes(vector_width)
+    }
+
+    /// The same with other vector cores, whose buffers follow likewise.
+    #[must_use]
+    pub fn with_lanes(&self, vector_width: u64) -> Self {
+        let vector_local = if self.vector_local == Self::published_vector_local(self.vector_width) {
+            Self::published_vector_local(vector_width)
+        } else {
+            self.vector_local
+        };
+        Self { vector_width, vector_local, ..*self }
+    }
+
     /// Registers of all multiply-accumulators (32 bytes each) and vector lanes (12 bytes each).
     pub fn registers(&self) -> Bytes {
         Bytes(self.tensor_cores * self.width * self.depth * 32)

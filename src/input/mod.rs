@@ -10,6 +10,7 @@ mod fields;
 pub mod graph;
 pub mod hardware;
 pub mod hf_config;
+pub mod jobs;
 mod numbers;
 pub mod profile;
 pub mod saved;

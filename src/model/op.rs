@@ -40,6 +40,11 @@ pub struct Homes {
     pub out: Home,
 }
 
+impl Homes {
+    /// All three cross HBM.
+    pub const ALL_HBM: Self = Self { a: Home::Hbm, b: Home::Hbm, out: Home::Hbm };
+}
+
 /// Which way training passes through an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pass {

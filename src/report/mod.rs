@@ -3,6 +3,7 @@
 //! Not here: where the text goes (see `cli`), and any decision about it.
 
 pub mod design;
+pub mod estimate;
 pub mod gantt;
 pub mod html;
 pub mod inspect;

@@ -46,6 +46,15 @@ impl Loop {
     /// All three, in the order of [`Sizes`].
     pub const ALL: [Self; 3] = [Self::M, Self::K, Self::N];
 
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::M => "m",
+            Self::K => "k",
+            Self::N => "n",
+        }
+    }
+
     /// Its place in [`Sizes`].
     pub fn index(self) -> usize {
         self as usize
