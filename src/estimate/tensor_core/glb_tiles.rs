@@ -4,6 +4,7 @@
 //! buffer alone, not on how cores divide the work. All such traffic falls, and more local tiles
 //! fit inside, as a tile grows: so for each (m, n) only the largest k is kept.
 
+use super::cost::buffer_bytes;
 use super::mapping::Loop;
 use super::mapping::Sizes;
 use crate::hardware::CoreSpec;
@@ -110,6 +111,22 @@ impl GlbTiles {
                 self.add([m, k, n], &crossing, spec);
             }
         }
+    }
+
+    /// How many tiles fit, maximal or not.
+    pub fn count(sizes: Sizes, spec: &CoreSpec, batch_split: u64) -> u128 {
+        let [ms, ks, ns] = sizes.map(|size| tile_sizes(size).collect::<Vec<u64>>());
+        let mut count = 0;
+        for &m in &ms {
+            for &k in &ks {
+                let fits = |n: &&u64| {
+                    let bytes = buffer_bytes(spec, [m, k, **n]) * u128::from(batch_split);
+                    bytes <= u128::from(spec.glb.0)
+                };
+                count += ns.iter().take_while(fits).count() as u128;
+            }
+        }
+        count
     }
 
     /// The tile with the least traffic; the first of several.

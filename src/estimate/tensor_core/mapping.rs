@@ -62,6 +62,9 @@ impl Loop {
 }
 
 impl Way {
+    /// One of each pair that differ by width and depth exchanged.
+    pub const UPRIGHT: [Self; 3] = [Self::ALL[0], Self::ALL[2], Self::ALL[4]];
+
     /// All six: stationary weights, inputs or outputs, and their transposes.
     pub const ALL: [Self; 6] = [
         Self { width: Loop::M, depth: Loop::N, stream: Loop::K },

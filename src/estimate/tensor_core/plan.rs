@@ -1,6 +1,7 @@
 //! The cores' half of a mapping: how cores divide the work, what lies on their arrays, and what
 //! local tiles then cost.
 
+use super::cost::buffer_bytes;
 use super::glb_tiles::GlbTile;
 use super::mapping::Loop;
 use super::mapping::Mapping;
@@ -328,6 +329,24 @@ impl Plan {
                 }
             }
         }
+    }
+
+    /// How many local tiles fit for one split and way.
+    pub fn count_local_tiles(spec: &CoreSpec, shares: [Share; 3], way: Way) -> u128 {
+        let share = |on: Loop| shares[on.index()].size;
+        let mut count = 0;
+        for x in array_sizes(spec.width, share(way.width)) {
+            for y in array_sizes(spec.depth, share(way.depth)) {
+                for z in array_sizes(1, share(way.stream)) {
+                    let mut local = [0; 3];
+                    local[way.width.index()] = x;
+                    local[way.depth.index()] = y;
+                    local[way.stream.index()] = z;
+                    count += u128::from(buffer_bytes(spec, local) <= u128::from(spec.local.0));
+                }
+            }
+        }
+        count
     }
 
     /// What the cores hold together, which a tile of the global buffer must hold too.

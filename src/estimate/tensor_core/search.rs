@@ -36,7 +36,7 @@ pub struct Scratch {
     tiles: Vec<Tiled>,
     openings: Vec<Opening>,
     open: Vec<(u128, usize)>,
-    /// Cores' halves looked at so far, in all searches.
+    /// Mappings, or cores' halves of many, looked at so far in all searches.
     pub visited: u64,
 }
 
@@ -66,7 +66,21 @@ pub fn best(
     slack: u64,
     scratch: &mut Scratch,
 ) -> Option<(Mapping, Cost)> {
-    let mut search = Search::new(matmul, homes, spec, scratch);
+    // A square array does not tell width from depth: one of each pair of ways is enough.
+    let ways = if spec.width == spec.depth { &Way::UPRIGHT[..] } else { &Way::ALL[..] };
+    best_among(ways, matmul, homes, spec, slack, scratch)
+}
+
+/// The same, among some of the ways to lie on the array only.
+pub fn best_among(
+    ways: &[Way],
+    matmul: &Matmul,
+    homes: Homes,
+    spec: &CoreSpec,
+    slack: u64,
+    scratch: &mut Scratch,
+) -> Option<(Mapping, Cost)> {
+    let mut search = Search::new(ways, matmul, homes, spec, scratch);
     let fastest = search.fastest()?;
     let stretched = u128::from(fastest) * (1_000_000 + u128::from(slack)) / 1_000_000;
     let allowed = u64::try_from(stretched).unwrap_or(u64::MAX);
@@ -77,6 +91,7 @@ pub fn best(
 }
 
 struct Search<'a> {
+    ways: &'a [Way],
     matmul: &'a Matmul,
     homes: Homes,
     spec: &'a CoreSpec,
@@ -85,23 +100,31 @@ struct Search<'a> {
     lists: [Vec<Share>; 4],
     tensors: Tensors,
     /// By way.
-    longest: [Longest; 6],
+    longest: Vec<Longest>,
     scratch: &'a mut Scratch,
     n_tiled: usize,
 }
 
 impl<'a> Search<'a> {
-    fn new(matmul: &'a Matmul, homes: Homes, spec: &'a CoreSpec, scratch: &'a mut Scratch) -> Self {
+    fn new(
+        ways: &'a [Way],
+        matmul: &'a Matmul,
+        homes: Homes,
+        spec: &'a CoreSpec,
+        scratch: &'a mut Scratch,
+    ) -> Self {
         let Matmul { b, m, k, n } = *matmul;
         let lists = [b, m, k, n].map(|size| shares(size, spec));
+        let longest = |way: &Way| Longest::of(spec, *way, spec.width, spec.depth);
         let mut search = Self {
+            ways,
             matmul,
             homes,
             spec,
             sizes: [m, k, n],
             lists,
             tensors: Tensors::of(spec, b, [m, k, n]),
-            longest: Way::ALL.map(|way| Longest::of(spec, way, spec.width, spec.depth)),
+            longest: ways.iter().map(longest).collect(),
             scratch,
             n_tiled: 0,
         };
@@ -114,8 +137,6 @@ impl<'a> Search<'a> {
         self.scratch.openings.clear();
         let fill = if spec.fill_and_drain { spec.width + spec.depth } else { 0 };
         let [batches, ms, ks, ns] = &self.lists;
-        // A square array does not tell width from depth: every second way is enough.
-        let step = if spec.width == spec.depth { 2 } else { 1 };
         for (at_b, b) in (0_u16..).zip(batches) {
             for (at_m, m) in (0_u16..).zip(ms) {
                 for (at_k, k) in (0_u16..).zip(ks) {
@@ -128,7 +149,7 @@ impl<'a> Search<'a> {
                             break;
                         }
                         let shares = [m, k, n];
-                        for (at, way) in (0_u8..).zip(&Way::ALL).step_by(step) {
+                        for (at, way) in (0_u8..).zip(self.ways) {
                             let compute = b
                                 .size
                                 .saturating_mul(shares[way.width.index()].along_width)
@@ -146,7 +167,7 @@ impl<'a> Search<'a> {
 
     fn plan(&self, opening: &Opening) -> Plan {
         let share = |i: usize| self.lists[i][usize::from(opening.shares[i])];
-        let way = Way::ALL[usize::from(opening.way)];
+        let way = self.ways[usize::from(opening.way)];
         Plan::new(self.spec, &self.tensors, share(0), [share(1), share(2), share(3)], way)
     }
 
@@ -205,6 +226,7 @@ impl<'a> Search<'a> {
             let mut blocked = false;
             // The tile of least traffic first: often no other can be faster.
             for tile in std::iter::once(least_hbm).chain(tiles.iter()) {
+                visited += 1;
                 if !half.meets(tile, &budget) {
                     continue;
                 }
@@ -294,6 +316,7 @@ impl<'a> Search<'a> {
             }
             let mut blocked = false;
             for tile in tiles.iter() {
+                visited += 1;
                 if !less(half.energy + tile.energy, best) || !half.meets(tile, budget) {
                     continue;
                 }
@@ -324,4 +347,30 @@ impl<'a> Search<'a> {
         tiled.tiles.fill(self.matmul, self.homes, self.spec, batch_cores);
         at
     }
+}
+
+/// How many mappings there are whose tiles fit their buffers, each level for itself.
+pub fn space_size(matmul: &Matmul, spec: &CoreSpec) -> u128 {
+    let sizes = [matmul.m, matmul.k, matmul.n];
+    let [batches, ms, ks, ns] =
+        [matmul.b, matmul.m, matmul.k, matmul.n].map(|size| shares(size, spec));
+    let mut total = 0;
+    for batch in &batches {
+        let glb = GlbTiles::count(sizes, spec, batch.cores);
+        for m in &ms {
+            for k in &ks {
+                for n in &ns {
+                    if batch.cores * m.cores * k.cores * n.cores > spec.count {
+                        break;
+                    }
+                    let shares = [*m, *k, *n];
+                    let local = |way| Plan::count_local_tiles(spec, shares, way);
+                    let local: u128 = Way::ALL.into_iter().map(local).sum();
+                    // Either level has three choices of the innermost loop.
+                    total += local * glb * 9;
+                }
+            }
+        }
+    }
+    total
 }
