@@ -94,7 +94,8 @@ fn layer_named(model: &Model, name: &str) -> Result<usize, Refusal> {
     })
 }
 
-fn optimizer() -> impl clap::builder::TypedValueParser<Value = Optimizer> {
+/// Reads the name of an optimizer.
+pub fn optimizer() -> impl clap::builder::TypedValueParser<Value = Optimizer> {
     PossibleValuesParser::new(Optimizer::ALL.map(Optimizer::name)).map(|name| {
         Optimizer::named(&name).expect("the parser lets only names of optimizers through")
     })

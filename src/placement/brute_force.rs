@@ -196,7 +196,7 @@ fn agrees(instance: &Instance) -> bool {
         version: Plan::VERSION,
         name: String::new(),
         units: Units::physical(),
-        micro_batch: None,
+        training: None,
         job: job.clone(),
         profile: profile.clone(),
         answer: Answer::new(profile, job, &placement),

@@ -19,6 +19,7 @@ mod downsets;
 mod obstacle;
 mod one_f_one_b;
 mod pipelines;
+pub mod profile;
 mod published;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ use chain::Chain;
 use downsets::Downsets;
 pub use downsets::TooManyBranches;
 pub use obstacle::Obstacle;
+pub use obstacle::fewest_devices;
 pub use obstacle::obstacle;
 use pipelines::Pipelines;
 

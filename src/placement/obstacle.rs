@@ -4,6 +4,7 @@ use super::Problem;
 use crate::plan::Job;
 use crate::plan::Pipeline;
 use crate::plan::Placement;
+use crate::plan::TimeModel;
 use crate::plan::cost;
 
 /// The limit that no placement keeps.
@@ -30,11 +31,10 @@ pub fn obstacle(problem: &Problem) -> Obstacle {
     let alone: Vec<Vec<usize>> = (0..n_layers).map(|layer| vec![layer]).collect();
     let pipeline = Pipeline::of_stages(n_layers, &alone).expect("each layer is a stage");
     // One micro-batch keeps the least of everything.
-    let easiest = Job { micro_batches: 1, ..problem.job.clone() };
+    let time_model = TimeModel::OneForwardOneBackward;
+    let easiest = Job { micro_batches: 1, time_model, ..problem.job.clone() };
     let placement = Placement { data_parallel: 1, recompute: problem.recompute, pipeline };
-    let mut job = easiest.clone();
-    job.time_model = crate::plan::TimeModel::OneForwardOneBackward;
-    let cost = cost(profile, &job, &placement);
+    let cost = cost(profile, &easiest, &placement);
     let needs = cost.stages.iter().map(|stage| stage.memory.total()).enumerate();
     let (layer, needed) = needs
         .max_by_key(|&(layer, needed)| (needed, std::cmp::Reverse(layer)))
@@ -42,16 +42,23 @@ pub fn obstacle(problem: &Problem) -> Obstacle {
     if needed > u128::from(problem.job.memory) {
         return Obstacle::Layer { layer, needed };
     }
-    let unbounded = Job { devices: profile.width * n_layers as u64, ..problem.job.clone() };
-    let free = Problem { job: &unbounded, data_parallel: 1..=1, stages: 1..=n_layers, ..*problem };
+    Obstacle::Devices { needed: fewest_devices(problem) }
+}
+
+/// The fewest devices on which one pipeline of `problem` fits; `None` where none do.
+pub fn fewest_devices(problem: &Problem) -> Option<u64> {
+    let profile = problem.profile;
+    let most = profile.width * profile.n_layers() as u64;
     let possible = |devices: u64| {
-        let job = Job { devices, ..unbounded.clone() };
-        matches!(super::solve(&Problem { job: &job, ..free.clone() }, None), Ok(Some(_)))
+        let job = Job { devices, ..problem.job.clone() };
+        let stages = problem.stages.clone();
+        let free = Problem { job: &job, data_parallel: 1..=1, stages, ..*problem };
+        matches!(super::solve(&free, None), Ok(Some(_)))
     };
     // Invariant: `few` devices do not suffice; `enough` do. More devices never hurt.
-    let (mut few, mut enough) = (0, unbounded.devices);
+    let (mut few, mut enough) = (0, most);
     if !possible(enough) {
-        return Obstacle::Devices { needed: None };
+        return None;
     }
     while few + 1 < enough {
         let middle = few + (enough - few) / 2;
@@ -61,5 +68,5 @@ pub fn obstacle(problem: &Problem) -> Obstacle {
             few = middle;
         }
     }
-    Obstacle::Devices { needed: Some(enough) }
+    Some(enough)
 }

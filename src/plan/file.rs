@@ -90,6 +90,32 @@ pub struct Answer {
     pub simulated: Option<u64>,
 }
 
+/// What is trained, and on what: enough to tell throughput and utilisation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Training {
+    /// What the user calls the accelerator.
+    pub design: String,
+    /// Sequences in a batch.
+    pub global_batch: u64,
+    /// Sequences in a micro-batch.
+    pub micro_batch: u64,
+    /// Tokens in a sequence.
+    pub sequence: u64,
+    /// The optimizer's name.
+    pub optimizer: String,
+    /// Whether attention keeps its probabilities: `stored` or `recomputed`.
+    pub attention: String,
+    /// Whether norms and residuals are divided along the sequence.
+    pub sequence_parallel: bool,
+    /// Floating-point operations that one sequence needs, none counted twice; in JSON a string of
+    /// digits beyond 64 bits.
+    #[serde(serialize_with = "wide::write", deserialize_with = "wide::read")]
+    pub flops_per_sequence: u128,
+    /// What one device could do.
+    pub peak_flops_per_second: u64,
+}
+
 /// A plan with all that is needed to verify it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,8 +128,8 @@ pub struct Plan {
     pub name: String,
     /// What the integers mean.
     pub units: Units,
-    /// Sequences in a micro-batch; `None` where the profile does not say.
-    pub micro_batch: Option<u64>,
+    /// What is trained, where the layers are a model's.
+    pub training: Option<Training>,
     /// The question, beside the layers.
     pub job: Job,
     /// The layers at the chosen width.
@@ -135,6 +161,19 @@ impl Units {
 fn scaled(value: u128, digits: i32) -> f64 {
     // The decimal text is exact, and reading it rounds once.
     format!("{value}e{}", -digits).parse().unwrap_or(f64::NAN)
+}
+
+impl Training {
+    /// Sequences per second where a batch takes `seconds`.
+    pub fn sequences_per_second(&self, seconds: f64) -> f64 {
+        self.global_batch as f64 / seconds
+    }
+
+    /// The share of the peak of `devices` that the model's own operations make up.
+    pub fn utilisation(&self, seconds: f64, devices: u64) -> f64 {
+        let done = self.flops_per_sequence as f64 * self.global_batch as f64;
+        done / (devices as f64 * self.peak_flops_per_second as f64 * seconds)
+    }
 }
 
 impl Plan {

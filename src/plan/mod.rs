@@ -26,6 +26,7 @@ pub use file::Answer;
 pub use file::Plan;
 pub use file::Proof;
 pub use file::StageAnswer;
+pub use file::Training;
 pub use file::Units;
 pub use job::Job;
 pub use job::PerParameter;

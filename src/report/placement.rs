@@ -16,6 +16,7 @@ use crate::plan::Memory;
 use crate::plan::Placement;
 use crate::plan::Plan;
 use crate::plan::Proof;
+use crate::plan::Recompute;
 use crate::plan::StageCost;
 use crate::plan::Units;
 use crate::plan::cost;
@@ -35,21 +36,81 @@ pub fn text(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
 
 /// The strategy in one line.
 pub fn headline(plan: &Plan, placement: &Placement, cost: &Cost) -> String {
-    let micro_batch =
-        plan.micro_batch.map_or_else(String::new, |size| format!(", micro-batch {size}"));
+    let micro_batch = plan.training.as_ref().map(|training| training.micro_batch);
     let idle = plan.job.devices - cost.devices;
     let leftover =
         if idle == 0 { String::new() } else { format!(" ({} left over)", grouped(idle)) };
+    let degrees = (placement.data_parallel, placement.pipeline.n_stages(), plan.profile.width);
+    let design = plan.training.as_ref().map_or_else(String::new, |t| format!(" on {}", t.design));
     format!(
-        "{}: {} data x {} pipeline x {} tensor parallel{micro_batch}, recompute {}; \
-         {} of {} devices{leftover}",
+        "{}{design}: {}; {} of {} devices{leftover}",
         plan.name,
-        placement.data_parallel,
-        placement.pipeline.n_stages(),
-        plan.profile.width,
-        placement.recompute,
+        strategy(degrees, micro_batch, placement.recompute),
         grouped(cost.devices),
         grouped(plan.job.devices),
+    )
+}
+
+/// Degrees (data, pipeline, tensor), micro-batch and recompute in one line.
+pub fn strategy(
+    (data, pipeline, tensor): (u64, usize, u64),
+    micro_batch: Option<u64>,
+    recompute: Recompute,
+) -> String {
+    let micro_batch = micro_batch.map_or_else(String::new, |size| format!(", micro-batch {size}"));
+    format!(
+        "{data} data x {pipeline} pipeline x {tensor} tensor parallel{micro_batch}, \
+         recompute {recompute}"
+    )
+}
+
+/// What another choice would bring.
+pub struct Alternative {
+    /// Which choice.
+    pub title: String,
+    /// Ticks of a batch and the strategy in a line; `None` where nothing fits.
+    pub strategy: Option<(u128, String)>,
+}
+
+/// The next best alternatives, each beside the plan.
+pub fn alternatives(plan: &Plan, rows: &[Alternative], out: &mut dyn Write) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nalternatives")?;
+    compare(Some(plan), rows, out)
+}
+
+/// What a better cut or strategy would bring beside a given one, which may not fit.
+pub fn beside(plan: Option<&Plan>, rows: &[Alternative], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nbeside it")?;
+    compare(plan, rows, out)
+}
+
+fn compare(plan: Option<&Plan>, rows: &[Alternative], out: &mut dyn Write) -> io::Result<()> {
+    let units = Units::physical();
+    for Alternative { title, strategy } in rows {
+        match strategy {
+            None => writeln!(out, "  {title:<28}nothing fits")?,
+            Some((ticks, line)) => {
+                let ratio = plan.map_or_else(String::new, |plan| {
+                    let ratio = *ticks as f64 / plan.answer.time_per_batch as f64;
+                    format!("{ratio:.3} x")
+                });
+                writeln!(out, "  {title:<28}{:>10}{ratio:>11}  {line}", time(&units, *ticks))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// That a stage of a given strategy needs more than a device has.
+pub fn overflow(memory: u64, stage: usize, needed: u128, recompute: Recompute) -> String {
+    let units = Units::physical();
+    format!(
+        "stage {stage} needs {} of {} with recompute {recompute}",
+        size(&units, needed),
+        size(&units, u128::from(memory))
     )
 }
 
@@ -103,6 +164,19 @@ fn times(plan: &Plan, placement: &Placement, cost: &Cost, out: &mut dyn Write) -
         / n_stages;
     let work = rounds * cost.total_load / n_stages - transfer;
     let bubble = cost.bubble();
+    if let Some(training) = &plan.training {
+        let seconds = units.time(batch);
+        let throughput = training.sequences_per_second(seconds);
+        writeln!(
+            out,
+            "throughput              {:>12}  {} tokens/s",
+            format!("{throughput:.4} seq/s"),
+            grouped(tokens(throughput * training.sequence as f64)),
+        )?;
+        let mfu = percent(training.utilisation(seconds, cost.devices));
+        let all = percent(training.utilisation(seconds, plan.job.devices));
+        writeln!(out, "MFU                     {mfu:>12}  of the devices in use ({all} of all)")?;
+    }
     writeln!(out, "of which, for the average stage")?;
     line(out, "layers", work, &format!("{} micro-batches", grouped(cost.micro_batches)))?;
     if collectives > 0 {
@@ -125,41 +199,55 @@ fn times(plan: &Plan, placement: &Placement, cost: &Cost, out: &mut dyn Write) -
     Ok(())
 }
 
-/// One line per run of equal stages.
+/// Whole tokens.
+fn tokens(per_second: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive")]
+    let whole = per_second.round() as u64;
+    whole
+}
+
+/// One line per run of stages with the same layers and times; early ones keep more than late ones,
+/// so memory is shown as a range.
 fn stages(plan: &Plan, placement: &Placement, cost: &Cost, out: &mut dyn Write) -> io::Result<()> {
     let units = &plan.units;
     writeln!(
         out,
-        "{:<10}{:>9}{:>16}{:>9}{:>12}{:>12}{:>12}{:>12}{:>12}",
-        "stage", "layers", "ids", "devices", "forward", "backward", "memory", "parameters", "kept"
+        "{:<9}{:>7}{:>12}{:>9}{:>11}{:>11}{:>12}{:>22}{:>22}",
+        "stage", "layers", "ids", "devices", "forward", "backward", "parameters", "kept", "memory"
     )?;
     let held: Vec<&[usize]> = placement.pipeline.stages().collect();
+    let kinds = |stage: usize| -> Vec<usize> {
+        held[stage].iter().map(|&layer| plan.profile.sequence[layer]).collect()
+    };
     let mut first = 0;
     while first < held.len() {
         let alike = |other: usize| {
-            held[other].len() == held[first].len() && cost.stages[other] == cost.stages[first]
+            let (a, b) = (&cost.stages[first], &cost.stages[other]);
+            kinds(other) == kinds(first) && (a.devices, a.time) == (b.devices, b.time)
         };
-        // Runs of stages that differ only in what early ones keep are shown apart: memory is why.
         let last = (first..held.len()).take_while(|&other| alike(other)).last().unwrap_or(first);
-        let stage = &cost.stages[first];
+        let run = &cost.stages[first..=last];
+        let stage = &run[0];
+        let ids = held[first..=last].iter().flat_map(|layers| layers.iter());
+        let ids: Vec<i64> = ids.map(|&layer| plan.profile.ids[layer]).collect();
+        let span = |of: &dyn Fn(&Memory) -> u128| {
+            let sizes = || run.iter().map(|stage| of(&stage.memory));
+            let (least, most) = (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0));
+            let (least, most) = (size(units, least), size(units, most));
+            if least == most { most } else { format!("{least} – {most}") }
+        };
         let name = if first == last { format!("{first}") } else { format!("{first} – {last}") };
-        let ids: Vec<i64> = held[first..=last]
-            .iter()
-            .flat_map(|s| s.iter())
-            .map(|&l| plan.profile.ids[l])
-            .collect();
-        let memory = &stage.memory;
         writeln!(
             out,
-            "{name:<10}{:>9}{:>16}{:>9}{:>12}{:>12}{:>12}{:>12}{:>12}",
+            "{name:<9}{:>7}{:>12}{:>9}{:>11}{:>11}{:>12}{:>22}{:>22}",
             held[first].len(),
             runs(&ids),
             stage.devices,
             time(units, u128::from(stage.time.forward)),
             time(units, u128::from(stage.time.backward)),
-            size(units, memory.total()),
-            size(units, memory.total() - memory.activations),
-            size(units, memory.activations),
+            span(&|memory| memory.total() - memory.activations),
+            span(&|memory| memory.activations),
+            span(&Memory::total),
         )?;
         first = last + 1;
     }
@@ -167,7 +255,7 @@ fn stages(plan: &Plan, placement: &Placement, cost: &Cost, out: &mut dyn Write) 
     let share = fullest as f64 / plan.job.memory as f64;
     writeln!(
         out,
-        "A device has {}; the fullest stage uses {}. parameters: weights, gradients and optimizer state.",
+        "A device has {}; the fullest uses {} of it. Parameters are weights, gradients and optimizer state.",
         size(units, u128::from(plan.job.memory)),
         percent(share)
     )
@@ -271,8 +359,16 @@ pub fn value(plan: &Plan) -> Value {
         "stages": stages,
         "proof": plan.proof,
     });
-    if let Some(size) = plan.micro_batch {
-        value["micro_batch"] = json!(size);
+    if let Some(training) = &plan.training {
+        let seconds = units.time(cost.time_per_batch);
+        let throughput = training.sequences_per_second(seconds);
+        value["micro_batch"] = json!(training.micro_batch);
+        value["global_batch"] = json!(training.global_batch);
+        value["design"] = json!(training.design);
+        value["sequences_per_second"] = json!(throughput);
+        value["tokens_per_second"] = json!(throughput * training.sequence as f64);
+        value["mfu"] = json!(training.utilisation(seconds, cost.devices));
+        value["mfu_of_all_devices"] = json!(training.utilisation(seconds, plan.job.devices));
     }
     value
 }

@@ -1,15 +1,23 @@
 //! `phaze place`: the fastest way to put a model's layers on a cluster.
 
+mod model;
 mod profile;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args as ClapArgs;
 use clap::ValueEnum;
 
+use super::DesignArgs;
 use super::Exit;
 use super::Refusal;
 use super::files;
+use super::inspect::optimizer;
+use super::model_args::LARGEST_MICRO_BATCH;
+use super::model_args::LARGEST_WIDTH;
+use super::model_args::ModelOptions;
+use crate::model::Optimizer;
 use crate::plan::Plan;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
@@ -17,17 +25,58 @@ use crate::report::timeline;
 
 /// Find the fastest placement of layers on a cluster: pipelines, stages, widths, recompute.
 #[derive(ClapArgs)]
+#[command(after_help = "Exit status 1 means that nothing fits; the answer names the limit.")]
 pub struct Args {
-    /// Place the layers of a profile, in the published artifact's format; a .jsonl file holds one
-    /// profile per line and gets one answer per line, `-` reads one from standard input
-    #[arg(long, value_name = "FILE")]
-    profile: PathBuf,
-    /// What is dropped after the forward pass and computed again [default: what the profile says]
+    /// A built-in model (`phaze models` lists them) or the path of a Hugging Face config.json
+    #[arg(required_unless_present = "profile", conflicts_with = "profile")]
+    model: Option<String>,
+    #[command(flatten)]
+    options: ModelOptions,
+    /// Devices that may be used [default: 1024, or what --strategy takes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    devices: Option<u64>,
+    /// Sequences in a batch
+    #[arg(long, value_name = "N", default_value_t = 4096,
+          value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    global_batch: u64,
+    /// Sequences that pass through the model together: the sizes to choose from [default: those
+    /// of 1, 2, 4, 8 that divide the batch]
+    #[arg(long, value_name = "N,…", value_delimiter = ',',
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_MICRO_BATCH))]
+    micro_batch: Option<Vec<u64>>,
+    /// Devices that share a layer: the widths to choose from [default: those of 1, 2, 4, 8 that
+    /// the model allows]
+    #[arg(long, value_name = "N,…", value_delimiter = ',',
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_WIDTH))]
+    tensor_parallel: Option<Vec<u64>>,
+    /// What is dropped after the forward pass and computed again [default: auto, or what the
+    /// profile says]
     #[arg(long, value_name = "CHOICE")]
     recompute: Option<RecomputeChoice>,
-    /// How the time of a batch is counted
-    #[arg(long, value_name = "MODEL", default_value = "1f1b")]
-    time_model: TimeModelChoice,
+    /// Whose gradients and state are held [default: adam-mixed, or sgd with --published]
+    #[arg(long, value_name = "NAME", value_parser = optimizer())]
+    optimizer: Option<Optimizer>,
+    /// How the time of a batch is counted [default: 1f1b, or published with --published]
+    #[arg(long, value_name = "MODEL")]
+    time_model: Option<TimeModelChoice>,
+    /// Evaluate this strategy, layers cut evenly, instead of searching: p stages, d pipelines,
+    /// t devices to a layer
+    #[arg(long, value_name = "p=N,d=N,t=N", conflicts_with = "fit")]
+    strategy: Option<Strategy>,
+    /// Find the fewest devices on which the model fits
+    #[arg(long, conflicts_with = "devices")]
+    fit: bool,
+    /// The published constants, vector costs, schedule rule, time model, optimizer and attention
+    #[arg(long)]
+    published: bool,
+    /// Place the layers of a profile, in the published artifact's format; a .jsonl file holds one
+    /// profile per line and gets one answer per line, `-` reads one from standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "seq", "attention", "sequence_parallel", "devices", "global_batch", "micro_batch",
+        "tensor_parallel", "optimizer", "strategy", "fit", "published", "design", "tensor_cores",
+        "width", "depth", "vector_cores", "vector_width", "local_kib", "glb_mib", "hbm_gib",
+    ])]
+    profile: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -37,6 +86,50 @@ pub struct Args {
     /// Save the pipeline's timeline for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    design: DesignArgs,
+}
+
+/// A strategy that a user gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Strategy {
+    pipeline: u64,
+    data_parallel: u64,
+    tensor_parallel: u64,
+}
+
+impl Strategy {
+    /// The devices that it takes; `None` beyond 64 bits.
+    fn devices(self) -> Option<u64> {
+        self.pipeline.checked_mul(self.data_parallel)?.checked_mul(self.tensor_parallel)
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut found = [None; 3];
+        for part in text.split(',') {
+            let expected = || format!("`{part}` is not one of p=N, d=N, t=N");
+            let (name, number) = part.trim().split_once('=').ok_or_else(expected)?;
+            let slot = ["p", "d", "t"].iter().position(|known| *known == name.trim());
+            let slot = slot.ok_or_else(expected)?;
+            let number: u64 = number.trim().parse().map_err(|_| expected())?;
+            if number == 0 || number > 1 << 32 {
+                return Err(format!("`{part}`: allowed are 1 to 2^32"));
+            }
+            if found[slot].replace(number).is_some() {
+                return Err(format!("`{name}` is given twice"));
+            }
+        }
+        match found {
+            [Some(pipeline), Some(data_parallel), Some(tensor_parallel)] => {
+                Ok(Self { pipeline, data_parallel, tensor_parallel })
+            }
+            _ => Err("give all three, such as p=32,d=8,t=4".into()),
+        }
+    }
 }
 
 /// Values of `--recompute`.
@@ -85,7 +178,11 @@ impl From<TimeModelChoice> for TimeModel {
 impl Args {
     /// Answers on standard output and saves what was asked for.
     pub fn run(&self) -> Result<Exit, Refusal> {
-        profile::run(self)
+        match (&self.profile, &self.model) {
+            (Some(path), _) => profile::run(self, path),
+            (None, Some(name)) => model::run(self, name),
+            (None, None) => Err(Refusal::Options("give a model or --profile".into())),
+        }
     }
 
     /// Saves a plan and its timeline where that was asked for.
@@ -103,5 +200,20 @@ impl Args {
             files::write(path, text.as_bytes())?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strategy_names_its_three_degrees_once() {
+        let good = Strategy { pipeline: 32, data_parallel: 8, tensor_parallel: 4 };
+        assert_eq!("p=32,d=8,t=4".parse(), Ok(good));
+        assert_eq!("t=4, p=32, d=8".parse(), Ok(good));
+        for bad in ["", "p=32", "p=32,d=8,t=0", "p=1,p=2,d=1,t=1", "p=x,d=1,t=1", "s=1,d=1,t=1"] {
+            assert!(bad.parse::<Strategy>().is_err(), "{bad}");
+        }
     }
 }

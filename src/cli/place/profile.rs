@@ -1,6 +1,7 @@
 //! Placing the layers of a profile that a user brings.
 
 use std::io::Write;
+use std::path::Path;
 
 use super::Args;
 use super::RecomputeChoice;
@@ -33,8 +34,7 @@ enum Outcome {
 }
 
 /// Answers for one profile, or line by line for many.
-pub(super) fn run(args: &Args) -> Result<Exit, Refusal> {
-    let path = &args.profile;
+pub(super) fn run(args: &Args, path: &Path) -> Result<Exit, Refusal> {
     let text = files::read(path, LARGEST_FILE)?;
     let name = files::name(path);
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
@@ -75,7 +75,7 @@ fn value(file: &ProfileFile, outcome: &Outcome) -> serde_json::Value {
 /// Places a profile, in finer ticks where the first ones could not tell times apart.
 fn place(file: &ProfileFile, args: &Args) -> Result<Outcome, Refusal> {
     let recompute = args.recompute.map_or_else(|| vec![file.recompute], RecomputeChoice::choices);
-    let time_model = TimeModel::from(args.time_model);
+    let time_model = args.time_model.map_or(TimeModel::OneForwardOneBackward, TimeModel::from);
     let mut profiled = file.scaled(time_model, None)?;
     loop {
         let problems = problems(&profiled, &recompute);
@@ -144,7 +144,7 @@ fn plan(
         version: Plan::VERSION,
         name: file.name.clone(),
         units: units.clone(),
-        micro_batch: None,
+        training: None,
         job: job.clone(),
         profile: problem.profile.clone(),
         answer: Answer::new(problem.profile, job, &found.placement),

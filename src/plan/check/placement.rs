@@ -96,6 +96,19 @@ pub fn check(plan: &Plan) -> Result<(), Violation> {
     if found == 0 || found > most {
         return Err(Violation::Pipelines { found, most });
     }
+    if let Some(training) = &plan.training {
+        let said = training.micro_batch.checked_mul(plan.job.micro_batches);
+        if said != Some(training.global_batch) {
+            return Err(Violation::Claim {
+                what: "the batch".into(),
+                claimed: training.global_batch.to_string(),
+                found: format!(
+                    "{} micro-batches of {}",
+                    plan.job.micro_batches, training.micro_batch
+                ),
+            });
+        }
+    }
     let (claimed, width) = (plan.answer.tensor_parallel, plan.profile.width);
     if claimed != width {
         return Err(Violation::Width { plan: claimed, profile: width });
@@ -203,7 +216,7 @@ mod tests {
             version: Plan::VERSION,
             name: "a chain".into(),
             units: Units::physical(),
-            micro_batch: Some(1),
+            training: None,
             job,
             profile,
             answer,

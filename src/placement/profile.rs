@@ -1,0 +1,153 @@
+//! From one device's share of a model and an accelerator to the profile that is placed.
+
+use super::MOST_LAYERS;
+use crate::estimate::EstimateTable;
+use crate::estimate::OpCosts;
+use crate::estimate::TooLarge;
+use crate::graph::Dag;
+use crate::hardware::Accelerator;
+use crate::hardware::Cluster;
+use crate::hardware::Use;
+use crate::model::Optimizer;
+use crate::model::op::CoreKind;
+use crate::model::op::Op;
+use crate::parallel::Share;
+use crate::plan::Edge;
+use crate::plan::Job;
+use crate::plan::LayerProfile;
+use crate::plan::Links;
+use crate::plan::PerParameter;
+use crate::plan::Profile;
+use crate::plan::TimeModel;
+use crate::schedule::Limits;
+use crate::schedule::Rule;
+use crate::schedule::layer;
+use crate::schedule::layer::PassGraph;
+use crate::schedule::layer::PassTime;
+use crate::units::Time;
+
+/// The graphs of a share's layers, made ready once for any number of accelerators.
+pub struct LayerGraphs {
+    kinds: Vec<[PassGraph; 2]>,
+}
+
+/// Both passes of one kind of layer on an accelerator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerPasses {
+    /// From input to loss.
+    pub forward: PassTime,
+    /// From loss to gradients.
+    pub backward: PassTime,
+    /// What the exchanges in both take on the network, beside computation or not.
+    pub collectives: Time,
+}
+
+impl LayerGraphs {
+    /// Prepares every kind of layer.
+    pub fn new(share: &Share) -> Self {
+        let both = |layer: &crate::parallel::LayerShare| {
+            [PassGraph::new(&layer.forward), PassGraph::new(&layer.backward)]
+        };
+        Self { kinds: share.kinds.iter().map(both).collect() }
+    }
+
+    /// How long every kind of layer of the same `share` takes.
+    pub fn passes(
+        &self,
+        share: &Share,
+        (chip, cluster): (&Accelerator, &Cluster),
+        table: &EstimateTable,
+        rule: Rule,
+    ) -> Result<Vec<LayerPasses>, TooLarge> {
+        let kinds = share.kinds.iter().zip(&self.kinds);
+        let measured = kinds.map(|(layer, [forward, backward])| {
+            let costs = |ops: &Dag<Op>| layer::costs(ops, chip, cluster, table);
+            let (there, back) = (costs(&layer.forward)?, costs(&layer.backward)?);
+            let time = |graph: &PassGraph, costs: &[OpCosts]| {
+                graph.time(costs, chip, rule, &Limits::DEFAULT)
+            };
+            Ok(LayerPasses {
+                forward: time(forward, &there),
+                backward: time(backward, &back),
+                collectives: exchanged(&layer.forward, &there) + exchanged(&layer.backward, &back),
+            })
+        });
+        measured.collect()
+    }
+}
+
+fn exchanged(ops: &Dag<Op>, costs: &[OpCosts]) -> Time {
+    let on_the_network = ops.nodes().iter().zip(costs);
+    let on_the_network = on_the_network.filter(|(op, _)| op.core() == CoreKind::Network);
+    on_the_network.map(|(_, cost)| cost.alone.time).sum()
+}
+
+/// The profile of `share` where its kinds of layer take `passes`.
+pub fn profile(share: &Share, passes: &[LayerPasses]) -> Profile {
+    let kinds = share.kinds.iter().zip(passes).map(|(layer, passes)| LayerProfile {
+        name: layer.name.clone(),
+        forward: passes.forward.time.0,
+        backward: passes.backward.time.0,
+        parameters: layer.parameters,
+        activations: layer.kept.0,
+        tensor_parallel: layer.tensor_parallel,
+        collectives: passes.collectives.0,
+    });
+    let sequence = share.sequence.clone();
+    let edges = (1..sequence.len()).map(|to| Edge {
+        from: to - 1,
+        to,
+        size: share.kinds[sequence[to]].input.0,
+    });
+    Profile {
+        width: share.setting.tensor_parallel,
+        kinds: kinds.collect(),
+        ids: ids(&sequence),
+        edges: edges.collect(),
+        tied: share.tied.map_or(0, |tied| tied.parameters),
+        sequence,
+    }
+}
+
+/// The repeated layers count from 0; what comes before them is below, what comes after above.
+fn ids(sequence: &[usize]) -> Vec<i64> {
+    let before = sequence.iter().position(|&kind| Some(kind) == most_frequent(sequence));
+    let before = i64::try_from(before.unwrap_or(0)).unwrap_or(0);
+    (0..).take(sequence.len()).map(|place: i64| place - before).collect()
+}
+
+/// The kind of layer that is repeated: the transformer layers of a model.
+pub fn most_frequent(sequence: &[usize]) -> Option<usize> {
+    let count = |kind: usize| sequence.iter().filter(|&&other| other == kind).count();
+    (0..=sequence.iter().copied().max()?).max_by_key(|&kind| (count(kind), std::cmp::Reverse(kind)))
+}
+
+/// What is asked of a placement on a cluster of such accelerators.
+pub fn job(
+    (chip, cluster): (&Accelerator, &Cluster),
+    optimizer: Optimizer,
+    micro_batches: u64,
+    time_model: TimeModel,
+    table: &EstimateTable,
+) -> Result<Job, TooLarge> {
+    // A step is timed once, over so many parameters that rounding is nothing.
+    let step = table.estimate(&optimizer.step(1 << 30), chip, cluster, Use::Spread)?;
+    Ok(Job {
+        micro_batches,
+        devices: cluster.devices,
+        memory: chip.design().hbm.0,
+        links: Links::Network(cluster.network),
+        per_parameter: PerParameter {
+            weight: optimizer.weight().0,
+            gradient: optimizer.gradient().0,
+            state: optimizer.state().0,
+            step_per_gibi: step.time.0,
+        },
+        time_model,
+    })
+}
+
+/// Whether a model has too many layers to be placed.
+pub fn is_too_deep(share: &Share) -> bool {
+    share.sequence.len() > MOST_LAYERS
+}
