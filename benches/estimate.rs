@@ -81,6 +81,14 @@ fn processor_ns(start: Instant) -> u64 {
     ran.unwrap_or_else(|| u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
+/// Seconds that all threads of this process have run.
+fn process_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // After the name in brackets, user and system time are the 12th and 13th, in hundredths.
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
 fn mixed_points(chips: &[Accelerator]) {
     let mut dice = Dice(SEED);
     let published = preset("icml24", "").expect("a preset can be read").physics;
@@ -192,6 +200,7 @@ fn gpt3(hardware: &Hardware, chips: &[Accelerator]) {
     let cluster = Cluster { devices: 1024, network: hardware.physics.network };
     let table = EstimateTable::new(Options::default());
     let start = Instant::now();
+    let before = process_seconds();
     let totals = many::each(chips, 2, &AtomicUsize::new(0), |chip| {
         let times = matmuls.iter().map(|op| {
             table.estimate(op, chip, &cluster, Use::Spread).expect("it can be timed").time.0
@@ -199,6 +208,7 @@ fn gpt3(hardware: &Hardware, chips: &[Accelerator]) {
         times.sum::<u64>()
     });
     let matmul_seconds = start.elapsed().as_secs_f64();
+    let processor = process_seconds() - before;
     let mut seen = BTreeSet::new();
     let (designs, _) = DesignSpace::published().designs(&hardware.physics);
     let lanes: Vec<Accelerator> = designs
@@ -216,7 +226,8 @@ fn gpt3(hardware: &Hardware, chips: &[Accelerator]) {
     let vector_seconds = start.elapsed().as_secs_f64();
     println!("# GPT-3 175B, widths 4 and 8, micro-batch 1, 2, 4, 8, two threads (wall)");
     println!(
-        "{} distinct matmuls on {} core specs ({} points): {matmul_seconds:.1} s",
+        "{} distinct matmuls on {} core specs ({} points): {matmul_seconds:.1} s, {processor:.1} s \
+         of processors",
         matmuls.len(),
         chips.len(),
         matmuls.len() * chips.len()

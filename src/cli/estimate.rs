@@ -73,7 +73,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["jobs", "model"])]
     one_core: bool,
     /// Take up to this share longer than the fastest mapping if that saves energy
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, allow_negative_numbers = true)]
     energy_slack: f64,
     /// Use the published constants, vector costs and stored attention
     #[arg(long)]

@@ -2,7 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::hash::Hash;
+use std::hash::Hasher;
 use std::sync::RwLock;
 
 use super::Estimate;
@@ -23,6 +25,7 @@ use crate::hardware::CoreSpec;
 use crate::hardware::Use;
 use crate::hardware::VectorSpec;
 use crate::hardware::sram::ACCESS_BYTES;
+use crate::model::op::Home;
 use crate::model::op::Homes;
 use crate::model::op::Matmul;
 use crate::model::op::Op;
@@ -31,7 +34,6 @@ use crate::model::op::VectorWork;
 use crate::model::op::Work;
 use crate::units::Bandwidth;
 use crate::units::Bytes;
-use crate::units::Cycles;
 use crate::units::Energy;
 use crate::units::Frequency;
 use crate::units::Time;
@@ -56,14 +58,52 @@ pub struct EstimateTable {
     options: Options,
     shapes: Interned<(Matmul, Homes)>,
     specs: Interned<CoreSpec>,
-    shards: Vec<RwLock<HashMap<(u32, u32), Remembered>>>,
+    shards: Vec<RwLock<Map<(u32, u32), Remembered>>>,
+}
+
+type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mixer>>;
+
+/// A hash of a few multiplications: keys are plain numbers, nobody chooses them to collide, and
+/// no order of them is ever seen.
+#[derive(Default)]
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        // An odd constant near the golden ratio of 2⁶⁴ spreads neighbours far apart.
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_isize(&mut self, word: isize) {
+        self.write_u64(word.cast_unsigned() as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // The table takes its buckets from both ends of the word.
+        self.0 ^ (self.0 >> 32)
+    }
 }
 
 /// The best mappings of one matmul on one core spec, whatever off-chip memory is beside it.
 struct Remembered {
     /// With memory that is never waited for, and its cycles: also the best with any memory that
-    /// does not make it slower, since memory only ever rules mappings out.
-    unbounded: (Mapping, u64),
+    /// does not make it slower, since memory only ever rules mappings out. `None` until it is
+    /// worth knowing.
+    unbounded: Option<(Mapping, u64)>,
     /// The best for each bandwidth that was asked for.
     found: Vec<(Bandwidth, MatmulCost)>,
 }
@@ -80,7 +120,7 @@ struct MatmulCost {
 }
 
 /// Numbers for values, so that keys stay small.
-struct Interned<K>(RwLock<HashMap<K, u32>>);
+struct Interned<K>(RwLock<Map<K, u32>>);
 
 impl<K: Copy + Eq + Hash> Interned<K> {
     fn number(&self, key: &K) -> u32 {
@@ -221,28 +261,43 @@ impl EstimateTable {
             if let Some(cost) = entry.and_then(|entry| entry.at(spec.hbm)) {
                 return Some(cost);
             }
-            entry.map(|entry| entry.unbounded)
+            entry.and_then(|entry| entry.unbounded)
         };
-        let unbounded = match known {
-            Some(known) => known,
-            None => self.search(matmul, homes, &bare).map(|(best, cost)| (best, cost.cycles.0))?,
-        };
-        // With slack, slower memory allows more cycles, and with them other mappings.
-        let settled = (self.options.energy_slack == 0)
-            .then(|| cost::cost(matmul, homes, spec, &unbounded.0))
-            .flatten()
-            .filter(|cost| cost.cycles.0 == unbounded.1);
-        let cost = match settled {
-            Some(cost) => cost,
-            None => self.search(matmul, homes, spec)?.1,
-        };
+        let (unbounded, cost) = self.settle(matmul, homes, spec, &bare, known)?;
         let cost = MatmulCost::of(&cost);
         let mut shard = shard.write().expect(lost);
         let entry = shard.entry(key).or_insert_with(|| Remembered { unbounded, found: Vec::new() });
+        entry.unbounded = entry.unbounded.or(unbounded);
         if entry.at(spec.hbm).is_none() {
             entry.found.push((spec.hbm, cost));
         }
         Some(cost)
+    }
+
+    /// The best mapping's cost, with the one for memory that is never waited for if it was needed.
+    fn settle(
+        &self,
+        matmul: &Matmul,
+        homes: Homes,
+        spec: &CoreSpec,
+        bare: &CoreSpec,
+        known: Option<(Mapping, u64)>,
+    ) -> Option<(Option<(Mapping, u64)>, Cost)> {
+        // With slack, slower memory allows more cycles, and with them other mappings. Where memory
+        // is the limit even if everything crosses it once, other memories never share an answer.
+        if self.options.energy_slack > 0 || memory_decides(matmul, homes, spec) {
+            return Some((known, self.search(matmul, homes, spec)?.1));
+        }
+        let unbounded = match known {
+            Some(known) => known,
+            None => self.search(matmul, homes, bare).map(|(best, cost)| (best, cost.cycles.0))?,
+        };
+        let shared = cost::cost(matmul, homes, spec, &unbounded.0);
+        let cost = match shared.filter(|cost| cost.cycles.0 == unbounded.1) {
+            Some(cost) => cost,
+            None => self.search(matmul, homes, spec)?.1,
+        };
+        Some((Some(unbounded), cost))
     }
 
     fn search(&self, matmul: &Matmul, homes: Homes, spec: &CoreSpec) -> Option<(Mapping, Cost)> {
@@ -270,14 +325,33 @@ impl MatmulCost {
     }
 }
 
+/// Whether moving every operand once takes longer than all arrays need.
+fn memory_decides(matmul: &Matmul, homes: Homes, spec: &CoreSpec) -> bool {
+    let Matmul { b, m, k, n } = *matmul;
+    let crossing = |home: Home, rows: u64, columns: u64| match home {
+        Home::Hbm => u128::from(b) * u128::from(rows) * u128::from(columns),
+        Home::Chip => 0,
+    };
+    let elements = crossing(homes.a, m, k) + crossing(homes.b, k, n) + crossing(homes.out, m, n);
+    let macs = u128::from(b) * u128::from(m) * u128::from(k) * u128::from(n);
+    let arrays = macs / u128::from(spec.macs_per_cycle());
+    let bytes = elements * u128::from(spec.element_bytes);
+    bytes * u128::from(spec.clock.as_hertz())
+        > (arrays + 1) * u128::from(spec.hbm.as_bytes_per_second())
+}
+
 /// The multiply-accumulates of a matmul; `None` beyond 64 bits.
 pub fn macs(matmul: &Matmul) -> Option<u64> {
     matmul.b.checked_mul(matmul.m)?.checked_mul(matmul.k)?.checked_mul(matmul.n)
 }
 
-/// How long cycles take; `None` beyond the range of a time.
+/// How long cycles take, rounded up; `None` beyond the range of a time.
 pub fn checked_time(clock: Frequency, cycles: u64) -> Option<Time> {
-    let longest =
-        u128::from(u64::MAX) * u128::from(clock.as_hertz()) / u128::from(Time::PER_SECOND);
-    (u128::from(cycles) <= longest).then(|| clock.time(Cycles(cycles)))
+    let hertz = clock.as_hertz();
+    // Short spans, which most are, need no wide division.
+    if let Some(scaled) = cycles.checked_mul(Time::PER_SECOND) {
+        return Some(Time(scaled.div_ceil(hertz)));
+    }
+    let scaled = u128::from(cycles) * u128::from(Time::PER_SECOND);
+    u64::try_from(scaled.div_ceil(u128::from(hertz))).ok().map(Time)
 }

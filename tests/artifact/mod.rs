@@ -1,12 +1,13 @@
-//! Rules like those of the published artifact, said in terms of our own mapper.
+//! Rules like those of the published artifact, beside our own mapper.
 //!
 //! Shared by the test and the bench that compare with it.
+
+mod registers;
 
 use std::io::Read;
 
 use phaze::estimate::tensor_core::Scratch;
-use phaze::estimate::tensor_core::Way;
-use phaze::estimate::tensor_core::best_among;
+use phaze::estimate::tensor_core::best;
 use phaze::hardware::CoreSpec;
 use phaze::input::hardware::preset;
 use phaze::input::jobs::jobs;
@@ -35,7 +36,8 @@ pub struct Rules {
     pub buffers_in_elements: bool,
     /// The local bandwidth is that of all cores together.
     pub local_for_the_chip: bool,
-    /// Sixteen weights stay in the registers of each multiply-accumulator.
+    /// Weights pass the local buffer by: sixteen stay in the registers of each
+    /// multiply-accumulator.
     pub weight_registers: bool,
 }
 
@@ -81,9 +83,8 @@ pub fn points() -> Vec<Point> {
 
 /// The least cycles of a point under some rules.
 ///
-/// Bytes are counted 4,096 times finer, so that a share of the chip's local bandwidth is a whole
-/// number. Registers that keep `f` weights make an array look `f` times larger and slower; only
-/// weights may stand in such a one.
+/// Bytes are counted 4,096 times finer, so that a core's share of the chip's local bandwidth is a
+/// whole number.
 pub fn cycles(point: &Point, rules: Rules) -> u64 {
     const FINER: u64 = 4096;
     let mut core = point.core;
@@ -100,45 +101,7 @@ pub fn cycles(point: &Point, rules: Rules) -> u64 {
     core.glb_port.write *= FINER;
     core.hbm = Bandwidth::bytes_per_second(core.hbm.as_bytes_per_second() * FINER)
         .expect("it is not zero");
-    let mut least = found(point, &core, &Way::ALL);
-    if rules.weight_registers {
-        let weights_stand: Vec<Way> = Way::ALL
-            .into_iter()
-            .filter(|way| way.stream == phaze::estimate::tensor_core::Loop::M)
-            .collect();
-        for (wider, deeper) in [
-            (1, 2),
-            (2, 1),
-            (1, 4),
-            (2, 2),
-            (4, 1),
-            (1, 8),
-            (2, 4),
-            (4, 2),
-            (8, 1),
-            (1, 16),
-            (2, 8),
-            (4, 4),
-            (8, 2),
-            (16, 1),
-        ] {
-            let times = wider * deeper;
-            let mut slower = core;
-            slower.width *= wider;
-            slower.depth *= deeper;
-            slower.local_port.read *= times;
-            slower.local_port.write *= times;
-            slower.glb_port.read *= times;
-            slower.glb_port.write *= times;
-            slower.hbm = Bandwidth::bytes_per_second(core.hbm.as_bytes_per_second() * times)
-                .expect("it is not zero");
-            least = least.min(found(point, &slower, &weights_stand).saturating_mul(times));
-        }
-    }
-    least
-}
-
-fn found(point: &Point, core: &CoreSpec, ways: &[Way]) -> u64 {
-    best_among(ways, &point.matmul, Homes::ALL_HBM, core, 0, &mut Scratch::default())
-        .map_or(u64::MAX, |(_, cost)| cost.cycles.0)
+    let found = best(&point.matmul, Homes::ALL_HBM, &core, 0, &mut Scratch::default());
+    let ours = found.expect("it has a mapping").1.cycles.0;
+    if rules.weight_registers { registers::cycles(point, rules, ours) } else { ours }
 }

@@ -18,4 +18,3 @@ pub use mapping::Mapping;
 pub use mapping::Way;
 pub use search::Scratch;
 pub use search::best;
-pub use search::best_among;

@@ -68,18 +68,6 @@ pub fn best(
 ) -> Option<(Mapping, Cost)> {
     // A square array does not tell width from depth: one of each pair of ways is enough.
     let ways = if spec.width == spec.depth { &Way::UPRIGHT[..] } else { &Way::ALL[..] };
-    best_among(ways, matmul, homes, spec, slack, scratch)
-}
-
-/// The same, among some of the ways to lie on the array only.
-pub fn best_among(
-    ways: &[Way],
-    matmul: &Matmul,
-    homes: Homes,
-    spec: &CoreSpec,
-    slack: u64,
-    scratch: &mut Scratch,
-) -> Option<(Mapping, Cost)> {
     let mut search = Search::new(ways, matmul, homes, spec, scratch);
     let fastest = search.fastest()?;
     let stretched = u128::from(fastest) * (1_000_000 + u128::from(slack)) / 1_000_000;

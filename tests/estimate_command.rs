@@ -1,0 +1,97 @@
+//! `phaze estimate` and `phaze designs` as a user runs them.
+
+use std::io::Write;
+use std::process::Command;
+use std::process::Output;
+use std::process::Stdio;
+
+fn phaze(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_phaze"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that refuses its arguments does not read on.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn point(m: u64, count: u64) -> String {
+    format!(
+        "{{\"matmul\": {{\"b\": 1, \"m\": {m}, \"k\": 4096, \"n\": 11008}}, \"core\": {{\"count\": \
+         {count}, \"width\": 128, \"depth\": 128, \"glb_bytes\": 134217728}}, \"hardware\": \
+         \"icml24\"}}\n"
+    )
+}
+
+#[test]
+fn answers_come_in_input_order_whatever_the_threads() {
+    let input: String = (1..60).map(|i| point(i * 37, 1 << (i % 7))).collect();
+    let one = phaze(&["estimate", "--jobs", "-", "--threads", "1"], &input);
+    let four = phaze(&["estimate", "--jobs", "-", "--threads", "4"], &input);
+    assert!(one.status.success());
+    assert_eq!(one.stdout, four.stdout);
+    let text = String::from_utf8(one.stdout).unwrap();
+    assert_eq!(text.lines().count(), 59);
+    for line in text.lines() {
+        let answer: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(answer["cycles"].as_u64().unwrap() > 0);
+        assert!(answer["energy_pj"].as_f64().unwrap() > 0.0);
+        let of_peak = answer["fraction_of_peak"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&of_peak), "{of_peak}");
+        assert!(["compute", "local", "glb", "hbm"].contains(&answer["limit"].as_str().unwrap()));
+        assert!(answer["mapping"]["glb_tile"]["k"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn a_malformed_line_is_named_and_nothing_is_answered() {
+    let input = point(64, 8).repeat(6) + "{\"matmul\": nonsense}\n" + &point(64, 8);
+    let found = phaze(&["estimate", "--jobs", "-"], &input);
+    assert_eq!(found.status.code(), Some(2));
+    assert!(found.stdout.is_empty());
+    let error = String::from_utf8(found.stderr).unwrap();
+    assert!(error.starts_with("error: standard input: line 7: "), "{error}");
+}
+
+#[test]
+fn bad_requests_are_refused_with_a_reason() {
+    let cases: [(&[&str], &str); 8] = [
+        (&["estimate", "--matmul", "1x0x1x1"], "`matmul.m = 0` is out of range"),
+        (&["estimate", "--matmul", "1x2x3"], "batch x rows x inner x columns"),
+        (&["estimate", "--matmul", "2x2147483648x2147483648x2"], "more than 2^62"),
+        (&["estimate", "--matmul", "1x1x1x1", "--design", "tpuv5"], "did you mean `tpuv4`?"),
+        (&["estimate", "--matmul", "1x1x1x1", "--local-kib", "1"], "cannot hold one tile"),
+        (&["estimate", "--matmul", "1x1x1x1", "--energy-slack", "-1"], "allowed are 0 to 10"),
+        (&["estimate", "--model", "gpt5"], "unknown model"),
+        (&["designs", "--design", "no/such/file.toml"], "no/such/file.toml: cannot be read"),
+    ];
+    for (arguments, expected) in cases {
+        let found = phaze(arguments, "");
+        assert_eq!(found.status.code(), Some(2), "{arguments:?}");
+        let error = String::from_utf8(found.stderr).unwrap();
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+        assert!(found.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_matmul_is_drawn_as_loops() {
+    let found = phaze(&["estimate", "--matmul", "1x2048x12288x12288", "--design", "tpuv4"], "");
+    let text = String::from_utf8(found.stdout).unwrap();
+    for part in ["2,359,552", "100.0 %", "compute", "└ GLB", "└ local", "└ array", "interpolated"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn the_space_is_counted_and_listed() {
+    let counted = phaze(&["designs", "--json"], "");
+    let counted: serde_json::Value = serde_json::from_slice(&counted.stdout).unwrap();
+    assert_eq!(counted["designs"], 29_360);
+    let listed = String::from_utf8(phaze(&["designs", "--csv"], "").stdout).unwrap();
+    assert_eq!(listed.lines().count(), 29_361);
+}
