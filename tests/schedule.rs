@@ -21,8 +21,10 @@ use phaze::schedule::Prepared;
 use phaze::schedule::Problem;
 use phaze::schedule::ProofKind;
 use phaze::schedule::Rule;
+use phaze::schedule::Solver;
 use phaze::schedule::Task;
 use phaze::schedule::solve;
+use phaze::schedule::solve_with;
 
 /// The makespan that the exact solver proves; the schedule is checked once more.
 fn proved(problem: &Problem) -> u64 {
@@ -91,6 +93,30 @@ fn golden_layers_have_their_proved_optima() {
 }
 
 #[test]
+fn the_integer_program_agrees_on_random_graphs_and_golden_layers() {
+    let mut dice = Dice::new(9);
+    let random = (0..300).map(|_| instances::random(&mut dice, 6)).collect::<Vec<Problem>>();
+    let layers = golden("layers").into_iter().map(|(graph, _)| graph.problem);
+    for problem in random.into_iter().chain(layers) {
+        let program = solve_with(&problem, Solver::Ilp { seconds: 60.0 }, &Limits::DEFAULT);
+        assert_ne!(program.proof.kind, ProofKind::None, "{problem:?}");
+        assert_eq!(program.makespan, proved(&problem), "{problem:?}");
+    }
+}
+
+#[test]
+fn list_schedules_lie_between_their_bound_and_the_horizon() {
+    let mut dice = Dice::new(10);
+    for _ in 0..500 {
+        let problem = instances::random(&mut dice, 9);
+        let list = solve_with(&problem, Solver::List, &Limits::DEFAULT);
+        let fastest = proved(&problem);
+        assert!(list.proof.lower_bound <= fastest && fastest <= list.makespan);
+        assert_eq!(list.proof.kind == ProofKind::None, list.proof.lower_bound < list.makespan);
+    }
+}
+
+#[test]
 fn sharing_with_other_kinds_is_never_slower_than_running_alone() {
     for (graph, _) in golden("layers") {
         let shared = Problem { rule: Rule::OwnKind, ..graph.problem.clone() };
@@ -103,7 +129,7 @@ fn limits_yield_a_checked_schedule_and_an_honest_gap() {
     let mut dice = Dice::new(5);
     let mut n_unproved = 0;
     for _ in 0..50 {
-        let problem = instances::layered(&mut dice, 40, 6, 1000);
+        let problem = instances::layered(&mut dice, 40, 6, 30);
         let exact = solve(&problem, &Limits { nodes: 200_000, stop: None });
         for limits in [Limits { nodes: 0, stop: None }, Limits { nodes: 9, stop: Some(&|| true) }] {
             let found = solve(&problem, &limits);

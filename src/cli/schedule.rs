@@ -22,10 +22,14 @@ use crate::report::trace;
 use crate::schedule::Limits;
 use crate::schedule::Rule;
 use crate::schedule::Solved;
-use crate::schedule::solve;
+use crate::schedule::Solver;
+use crate::schedule::solve_with;
 
 /// A graph of a million operators takes less.
 const LARGEST_FILE: u64 = 1 << 30;
+
+/// How long the integer program of one block may take, if no time limit is given.
+const INTEGER_PROGRAM_LIMIT: Duration = Duration::from_secs(60);
 
 /// Find the fastest schedule of a layer's operators on tensor and vector cores, with proof.
 #[derive(ClapArgs)]
@@ -40,6 +44,9 @@ pub struct Args {
     /// What a spread operator leaves to others [default: what the graph says, else own-kind]
     #[arg(long, value_enum)]
     rule: Option<RuleName>,
+    /// How to find it
+    #[arg(long, value_enum, default_value = "exact")]
+    solver: SolverName,
     /// Stop after this long and print the best schedule so far, marked as unproven
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<Duration>,
@@ -52,6 +59,17 @@ pub struct Args {
     /// Write the schedule as a trace that ui.perfetto.dev and `chrome://tracing` open
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+}
+
+/// The solvers by name.
+#[derive(Clone, Copy, ValueEnum)]
+enum SolverName {
+    /// Bounds, list schedules and search, with proof
+    Exact,
+    /// The published integer program
+    Ilp,
+    /// List schedules only
+    List,
 }
 
 /// The rules by name.
@@ -93,10 +111,21 @@ impl Args {
         let limits = Limits { nodes: self.node_limit, stop };
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         for graph in &graphs {
-            self.print(graph, &solve(&graph.problem, &limits), &mut out)?;
+            self.print(graph, &solve_with(&graph.problem, self.solver(), &limits), &mut out)?;
         }
         out.flush()?;
         Ok(Exit::Done)
+    }
+
+    fn solver(&self) -> Solver {
+        match self.solver {
+            SolverName::Exact => Solver::Exact,
+            SolverName::List => Solver::List,
+            SolverName::Ilp => {
+                let limit = self.time_limit.unwrap_or(INTEGER_PROGRAM_LIMIT);
+                Solver::Ilp { seconds: limit.as_secs_f64() }
+            }
+        }
     }
 
     fn graphs(&self) -> Result<Vec<UserGraph>, Refusal> {

@@ -28,11 +28,7 @@ pub(super) struct Answer {
 pub(super) fn solve(job: &Job, limits: &Limits) -> Answer {
     let serial = job.serial();
     let sets = job.block.sets.as_ref().filter(|_| serial < LONGEST_SEARCHED);
-    let Some(sets) = sets else {
-        let mut best = Best::new(job, None);
-        best.try_lists(job);
-        return best.answer(ProofKind::Bound);
-    };
+    let Some(sets) = sets else { return listed(job) };
     let fast = Credits::of_fastest(job, sets);
     let mut best = Best::new(job, Some(fast.bound()));
     if job.rule == Rule::Alone && best.lower == serial {
@@ -51,6 +47,15 @@ pub(super) fn solve(job: &Job, limits: &Limits) -> Answer {
     let [of_tensor, of_vector] = of_work;
     best.search(job, sets, &[rich, of_tensor, of_vector], limits);
     best.answer(ProofKind::Search)
+}
+
+/// The best list schedule of a block, with bounds that need no linear program.
+pub(super) fn listed(job: &Job) -> Answer {
+    let sets = job.block.sets.as_ref().filter(|_| job.serial() < LONGEST_SEARCHED);
+    let credit_bound = sets.map(|sets| Credits::of_fastest(job, sets).bound());
+    let mut best = Best::new(job, credit_bound);
+    best.try_lists(job);
+    best.answer(ProofKind::Bound)
 }
 
 /// The best schedule so far, and what no schedule beats.

@@ -13,6 +13,7 @@
 
 mod bounds;
 mod exact;
+mod ilp;
 mod job;
 pub mod layer;
 mod list;
@@ -31,8 +32,10 @@ pub use crate::plan::schedule::Schedule;
 pub use crate::plan::schedule::Task;
 pub use prepared::Prepared;
 pub use solver::Solved;
+pub use solver::Solver;
 pub use solver::Timed;
 pub use solver::solve;
+pub use solver::solve_with;
 
 /// When a search gives up and answers with what it has.
 #[derive(Clone, Copy)]

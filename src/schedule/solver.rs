@@ -7,6 +7,7 @@ use super::Limits;
 use super::Prepared;
 use super::exact;
 use super::exact::Answer;
+use super::ilp;
 use super::job::Job;
 use super::prepared::Part;
 use crate::graph::Dag;
@@ -45,16 +46,39 @@ pub struct Solved {
     pub n_nodes: u64,
 }
 
-/// How the blocks of a graph are solved.
-pub(super) type BlockSolver<'a> = dyn Fn(&Job) -> Answer + 'a;
+/// A way to schedule the blocks of a graph.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Solver {
+    /// Bounds, lists, and search: exact unless a limit is reached.
+    Exact,
+    /// List schedules, with the bounds that they are judged by.
+    List,
+    /// The published integer program, for so many seconds per block.
+    Ilp {
+        /// When the program is given up.
+        seconds: f64,
+    },
+}
+
+/// What schedules one block.
+type BlockSolver<'a> = dyn Fn(&Job) -> Answer + 'a;
 
 /// Schedules a problem exactly, or as well as the limits allow.
 pub fn solve(problem: &Problem, limits: &Limits) -> Solved {
-    solve_by(problem, &|job| exact::solve(job, limits))
+    solve_with(problem, Solver::Exact, limits)
+}
+
+/// Schedules a problem by the solver of one's choice.
+pub fn solve_with(problem: &Problem, solver: Solver, limits: &Limits) -> Solved {
+    match solver {
+        Solver::Exact => solve_by(problem, &|job| exact::solve(job, limits)),
+        Solver::List => solve_by(problem, &exact::listed),
+        Solver::Ilp { seconds } => solve_by(problem, &|job| ilp::solve(job, seconds)),
+    }
 }
 
 /// Schedules a problem, each block by `solver`.
-pub(super) fn solve_by(problem: &Problem, solver: &BlockSolver) -> Solved {
+fn solve_by(problem: &Problem, solver: &BlockSolver) -> Solved {
     let kinds = problem.tasks.map(|task| task.core);
     let prepared = Prepared::new(&kinds, |id| problem.tasks.node(id).fastest() == 0);
     let mut table = Table { runs: vec![Run::default(); problem.tasks.len()] };

@@ -1,5 +1,7 @@
 //! Instances to schedule: every small graph, random ones, and layered ones.
 
+use std::ops::Range;
+
 use phaze::graph::Dag;
 use phaze::model::op::CoreKind;
 use phaze::schedule::Cores;
@@ -89,25 +91,32 @@ pub fn random(dice: &mut Dice, most: u64) -> Problem {
     problem(tasks, &edges, (cores[0], cores[1]), rule)
 }
 
-/// A layered graph: rows of up to `width` tasks, each reading one to three of the row before.
-pub fn layered(dice: &mut Dice, n: usize, width: u64, longest: u64) -> Problem {
+/// A layered graph: rows of up to `width` tasks, each reading one to three of the row before, and
+/// each but the last row's read by one at least, `leaves` of a hundred apart.
+pub fn layered(dice: &mut Dice, n: usize, width: u64, leaves: u64) -> Problem {
     let mut edges = Vec::new();
     let (mut row_before, mut first) = (0..0, 0);
+    let one_of = |dice: &mut Dice, row: &Range<usize>| {
+        row.start + usize::try_from(dice.below(row.len() as u64)).unwrap()
+    };
     while first < n {
         let row = first..n.min(first + usize::try_from(dice.between(1, width)).unwrap());
         for task in row.clone().filter(|_| !row_before.is_empty()) {
             for _ in 0..dice.between(1, 3) {
-                let read = row_before.start
-                    + usize::try_from(dice.below(row_before.len() as u64)).unwrap();
-                edges.push((read, task));
+                edges.push((one_of(dice, &row_before), task));
+            }
+        }
+        for task in row_before {
+            let is_read = edges.iter().any(|(read, _)| *read == task);
+            if !is_read && dice.below(100) >= leaves {
+                edges.push((task, one_of(dice, &row)));
             }
         }
         first = row.end;
         row_before = row;
     }
-    let tasks = (0..n).map(|_| task(dice, longest)).collect();
-    let cores = [1, 2, 4, 8][usize::try_from(dice.below(4)).unwrap()];
-    let vector = [1, 2, 4, 8][usize::try_from(dice.below(4)).unwrap()];
+    let tasks = (0..n).map(|_| task(dice, 1_000_000)).collect();
+    let cores = [(); 2].map(|()| [1, 2, 4, 8][usize::try_from(dice.below(4)).unwrap()]);
     let rule = rule(dice);
-    problem(tasks, &edges, (cores, vector), rule)
+    problem(tasks, &edges, (cores[0], cores[1]), rule)
 }
