@@ -4,6 +4,8 @@
 mod instances;
 #[path = "schedule/reference.rs"]
 mod reference;
+#[path = "schedule/small.rs"]
+mod small;
 
 use std::fs;
 use std::io::Read;
@@ -40,7 +42,7 @@ fn every_graph_of_up_to_five_tasks_agrees_with_every_order() {
     let mut dice = Dice::new(1);
     for n in 1..=5 {
         for bits in 0..1 << (n * (n - 1) / 2) {
-            let edges = instances::edges(n, bits);
+            let edges = small::edges(n, bits);
             for cores in (1..=3).flat_map(|tensor| (1..=3).map(move |vector| (tensor, vector))) {
                 for rule in [Rule::Alone, Rule::OwnKind] {
                     let tasks = (0..n).map(|_| instances::task(&mut dice, 6)).collect();
@@ -60,7 +62,7 @@ fn every_graph_of_up_to_five_tasks_agrees_with_every_order() {
 fn thousands_of_random_graphs_of_up_to_nine_tasks_agree_with_the_shortest_path() {
     let mut dice = Dice::new(2);
     for case in 0..3000 {
-        let problem = instances::random(&mut dice, 9);
+        let problem = small::random(&mut dice, 9);
         assert_eq!(
             proved(&problem),
             reference::by_shortest_path(&problem),
@@ -73,7 +75,7 @@ fn thousands_of_random_graphs_of_up_to_nine_tasks_agree_with_the_shortest_path()
 fn the_two_references_agree_with_each_other() {
     let mut dice = Dice::new(3);
     for _ in 0..500 {
-        let problem = instances::random(&mut dice, 5);
+        let problem = small::random(&mut dice, 5);
         assert_eq!(reference::by_every_order(&problem), reference::by_shortest_path(&problem));
     }
 }
@@ -95,7 +97,7 @@ fn golden_layers_have_their_proved_optima() {
 #[test]
 fn the_integer_program_agrees_on_random_graphs_and_golden_layers() {
     let mut dice = Dice::new(9);
-    let random = (0..300).map(|_| instances::random(&mut dice, 6)).collect::<Vec<Problem>>();
+    let random = (0..300).map(|_| small::random(&mut dice, 6)).collect::<Vec<Problem>>();
     let layers = golden("layers").into_iter().map(|(graph, _)| graph.problem);
     for problem in random.into_iter().chain(layers) {
         let program = solve_with(&problem, Solver::Ilp { seconds: 60.0 }, &Limits::DEFAULT);
@@ -108,7 +110,7 @@ fn the_integer_program_agrees_on_random_graphs_and_golden_layers() {
 fn list_schedules_lie_between_their_bound_and_the_horizon() {
     let mut dice = Dice::new(10);
     for _ in 0..500 {
-        let problem = instances::random(&mut dice, 9);
+        let problem = small::random(&mut dice, 9);
         let list = solve_with(&problem, Solver::List, &Limits::DEFAULT);
         let fastest = proved(&problem);
         assert!(list.proof.lower_bound <= fastest && fastest <= list.makespan);
@@ -149,7 +151,7 @@ fn limits_yield_a_checked_schedule_and_an_honest_gap() {
 fn more_cores_and_fewer_reads_are_never_slower() {
     let mut dice = Dice::new(6);
     for _ in 0..300 {
-        let problem = instances::random(&mut dice, 9);
+        let problem = small::random(&mut dice, 9);
         let makespan = proved(&problem);
         // Spread times hold for a number of cores, so only what runs alone can gain from more.
         let alone = problem.tasks.map(|task| Task { spread: task.alone, ..*task });
@@ -172,7 +174,7 @@ fn more_cores_and_fewer_reads_are_never_slower() {
 fn the_order_in_which_tasks_are_given_changes_nothing() {
     let mut dice = Dice::new(7);
     for _ in 0..300 {
-        let problem = instances::random(&mut dice, 9);
+        let problem = small::random(&mut dice, 9);
         let n = problem.tasks.len();
         // Tasks in reverse, with the edges that they had.
         let tasks = problem.tasks.nodes().iter().rev().copied().collect();
@@ -189,7 +191,7 @@ fn a_prepared_graph_answers_like_a_fresh_one() {
     let mut dice = Dice::new(8);
     for (graph, _) in golden("backward_split") {
         let problem = graph.problem;
-        let prepared = Prepared::new(&problem.tasks.map(|task| task.core), |_| false);
+        let prepared = Prepared::new(problem.tasks.map(|task| task.core));
         for _ in 0..3 {
             let other = problem.tasks.map(|task| match task.core {
                 CoreKind::None => *task,

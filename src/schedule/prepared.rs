@@ -8,6 +8,7 @@
 use crate::graph::Dag;
 use crate::graph::NodeId;
 use crate::model::op::CoreKind;
+use crate::plan::schedule::Task;
 
 /// A graph with more nodes is not split: reachability takes a bit for every pair.
 const MOST_NODES_TO_SPLIT: usize = 4096;
@@ -22,11 +23,13 @@ const MOST_ANTICHAINS: usize = 4096;
 /// A graph made ready for scheduling.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    pub(super) n_tasks: usize,
+    graph: Dag<CoreKind>,
     /// In the order in which they run.
     pub(super) parts: Vec<Part>,
     /// Tasks that cost nothing, each after its predecessors.
     pub(super) costless: Vec<u32>,
+    /// Whether the graph is too large to be split: then it is one block, with nothing contracted.
+    whole: bool,
 }
 
 /// A piece of the graph that runs before the next piece starts.
@@ -78,17 +81,34 @@ pub(super) struct Antichain {
 }
 
 impl Prepared {
-    /// Prepares a graph of core kinds; tasks for which `costs_nothing` are contracted.
-    pub fn new(graph: &Dag<CoreKind>, costs_nothing: impl Fn(NodeId) -> bool) -> Self {
-        let (costless, costed): (Vec<NodeId>, Vec<NodeId>) =
-            graph.ids().partition(|&id| *graph.node(id) == CoreKind::None || costs_nothing(id));
-        let n_tasks = graph.len();
-        let costless: Vec<u32> = costless.into_iter().map(number).collect();
-        if n_tasks > MOST_NODES_TO_SPLIT {
-            let parts = vec![Part::Block(whole(graph))];
-            return Self { n_tasks, parts, costless: Vec::new() };
+    /// Prepares a graph of core kinds; tasks of kind `none` cost nothing.
+    pub fn new(graph: Dag<CoreKind>) -> Self {
+        let costless = graph.nodes().iter().map(|&core| core == CoreKind::None).collect();
+        Self::contracted(graph, costless)
+    }
+
+    /// The same with exactly the tasks contracted that cost nothing by these times.
+    pub(super) fn with_times(&self, tasks: &[Task]) -> Self {
+        Self::contracted(self.graph.clone(), tasks.iter().map(|task| task.fastest() == 0).collect())
+    }
+
+    /// Whether exactly those tasks are contracted that cost nothing by these times.
+    pub(super) fn suits(&self, tasks: &[Task]) -> bool {
+        assert_eq!(tasks.len(), self.graph.len(), "one time for each task of the graph");
+        let n_costless = tasks.iter().filter(|task| task.fastest() == 0).count();
+        self.whole
+            || n_costless == self.costless.len()
+                && self.costless.iter().all(|&task| tasks[task as usize].fastest() == 0)
+    }
+
+    fn contracted(graph: Dag<CoreKind>, costless: Vec<bool>) -> Self {
+        if graph.len() > MOST_NODES_TO_SPLIT {
+            let parts = vec![Part::Block(whole(&graph))];
+            return Self { graph, parts, costless: Vec::new(), whole: true };
         }
-        let before = Before::new(graph, &costed);
+        let (costless, costed): (Vec<NodeId>, Vec<NodeId>) =
+            graph.ids().partition(|id| costless[id.index()]);
+        let before = Before::new(&graph, &costed);
         let parts = before
             .cuts()
             .windows(2)
@@ -96,11 +116,12 @@ impl Prepared {
                 let ids = &costed[range[0]..range[1]];
                 match ids {
                     [id] => Part::Single(number(*id)),
-                    _ => Part::Block(before.block(graph, ids, range[0])),
+                    _ => Part::Block(before.block(&graph, ids, range[0])),
                 }
             })
             .collect();
-        Self { n_tasks, parts, costless }
+        let costless = costless.into_iter().map(number).collect();
+        Self { graph, parts, costless, whole: false }
     }
 
     /// How many tasks the largest part has that cannot be cut further.
@@ -291,7 +312,7 @@ mod tests {
             Part::Single(task) => vec![*task],
             Part::Block(block) => block.tasks.clone(),
         };
-        Prepared::new(&graph, |_| false).parts.iter().map(tasks).collect()
+        Prepared::new(graph).parts.iter().map(tasks).collect()
     }
 
     #[test]

@@ -79,10 +79,10 @@ pub fn solve_with(problem: &Problem, solver: Solver, limits: &Limits) -> Solved 
 
 /// Schedules a problem, each block by `solver`.
 fn solve_by(problem: &Problem, solver: &BlockSolver) -> Solved {
-    let kinds = problem.tasks.map(|task| task.core);
-    let prepared = Prepared::new(&kinds, |id| problem.tasks.node(id).fastest() == 0);
-    let mut table = Table { runs: vec![Run::default(); problem.tasks.len()] };
     let tasks = problem.tasks.nodes();
+    let prepared = Prepared::new(problem.tasks.map(|task| task.core));
+    let prepared = if prepared.suits(tasks) { prepared } else { prepared.with_times(tasks) };
+    let mut table = Table { runs: vec![Run::default(); problem.tasks.len()] };
     let timed =
         prepared.walk(tasks, problem.cores, problem.rule, solver, &mut |part, start, answer| {
             table.enter(tasks, part, start, answer);
@@ -99,9 +99,11 @@ fn solve_by(problem: &Problem, solver: &BlockSolver) -> Solved {
 impl Prepared {
     /// How fast the graph runs with these times, on these cores, under this rule.
     ///
-    /// `tasks` are those of the graph in the order of its ids; a task that costs nothing must have
-    /// been said to when the graph was prepared.
+    /// `tasks` are those of the graph in the order of its ids.
     pub fn time(&self, tasks: &[Task], cores: Cores, rule: Rule, limits: &Limits) -> Timed {
+        if !self.suits(tasks) {
+            return self.with_times(tasks).time(tasks, cores, rule, limits);
+        }
         self.walk(tasks, cores, rule, &|job| exact::solve(job, limits), &mut |_, _, _| ())
     }
 
@@ -135,7 +137,6 @@ impl Prepared {
         solver: &BlockSolver,
         visit: &mut dyn FnMut(&Part, u64, Option<&Answer>),
     ) -> Timed {
-        assert_eq!(tasks.len(), self.n_tasks, "one time for each task of the graph");
         let proof = Proof { kind: ProofKind::Bound, lower_bound: 0 };
         let mut timed = Timed { makespan: 0, proof, n_nodes: 0 };
         for part in &self.parts {

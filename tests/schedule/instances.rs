@@ -57,12 +57,6 @@ pub fn rule(dice: &mut Dice) -> Rule {
     if dice.below(2) == 0 { Rule::Alone } else { Rule::OwnKind }
 }
 
-/// All edges between `n` tasks in order, one bit each.
-pub fn edges(n: usize, bits: u64) -> Vec<(usize, usize)> {
-    let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
-    pairs.enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, edge)| edge).collect()
-}
-
 pub fn problem(
     tasks: Vec<Task>,
     edges: &[(usize, usize)],
@@ -71,24 +65,6 @@ pub fn problem(
 ) -> Problem {
     let (tasks, _) = Dag::from_edges(tasks, edges).unwrap();
     Problem { tasks, cores: Cores { tensor: cores.0, vector: cores.1 }, rule }
-}
-
-/// A random graph of up to `most` tasks.
-pub fn random(dice: &mut Dice, most: u64) -> Problem {
-    let n = usize::try_from(dice.between(1, most)).unwrap();
-    let density = dice.between(1, 9);
-    let mut edges = Vec::new();
-    for i in 0..n {
-        for j in i + 1..n {
-            if dice.below(12) < density {
-                edges.push((i, j));
-            }
-        }
-    }
-    let tasks = (0..n).map(|_| task(dice, 9)).collect();
-    let cores = [dice.between(1, 4), dice.between(1, 3)].map(|n| u32::try_from(n).unwrap());
-    let rule = rule(dice);
-    problem(tasks, &edges, (cores[0], cores[1]), rule)
 }
 
 /// A layered graph: rows of up to `width` tasks, each reading one to three of the row before, and
