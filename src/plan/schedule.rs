@@ -6,6 +6,8 @@
 use crate::graph::Dag;
 use crate::graph::NodeId;
 use crate::model::op::CoreKind;
+use crate::units::Bandwidth;
+use crate::units::Bytes;
 
 /// What a spread operator leaves to others while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +67,15 @@ pub struct Run {
 pub struct Schedule {
     /// One run per task.
     pub runs: Vec<Run>,
+}
+
+/// What all tasks of a layer carry through one memory that they share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes of each task, on one core and spread.
+    pub bytes: Vec<[Bytes; 2]>,
+    /// What the memory moves.
+    pub bandwidth: Bandwidth,
 }
 
 /// Why a schedule is believed to be the fastest, or how far it may be from it.

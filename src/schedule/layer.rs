@@ -15,8 +15,11 @@ use super::Proof;
 use super::ProofKind;
 use super::Rule;
 use super::Schedule;
+use super::Solved;
+use super::Solver;
 use super::Task;
-use super::solve;
+use super::Timed;
+use super::solve_with;
 use crate::estimate::Estimate;
 use crate::estimate::EstimateTable;
 use crate::estimate::OpCosts;
@@ -26,6 +29,8 @@ use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::model::op::CoreKind;
 use crate::model::op::Op;
+use crate::plan::check;
+use crate::plan::schedule::Memory;
 use crate::units::Bytes;
 use crate::units::Energy;
 use crate::units::Time;
@@ -52,6 +57,8 @@ pub struct PassTime {
     pub proof: Proof,
     /// Of all operators.
     pub energy: Energy,
+    /// Moments that searches visited.
+    pub n_nodes: u64,
 }
 
 /// A pass with its schedule.
@@ -61,8 +68,10 @@ pub struct ScheduledPass {
     pub total: PassTime,
     /// The question that the scheduler was asked; a tick is a picosecond.
     pub problem: Problem,
-    /// When and where each operator runs.
+    /// When and where each operator runs; the checker has accepted it and the pass's time.
     pub schedule: Schedule,
+    /// Why no schedule ends sooner, whatever the memories need.
+    pub proof: Proof,
 }
 
 impl PassGraph {
@@ -70,7 +79,7 @@ impl PassGraph {
     /// moves bytes or talks to others.
     pub fn new(ops: &Dag<Op>) -> Self {
         let kinds = ops.map(Op::core);
-        let prepared = Prepared::new(&kinds, |_| false);
+        let prepared = Prepared::new(kinds.clone());
         Self { kinds, prepared }
     }
 
@@ -84,7 +93,7 @@ impl PassGraph {
     ) -> PassTime {
         let tasks = self.tasks(costs);
         let (timed, spread) = self.prepared.modes(&tasks, cores(chip), rule, limits);
-        total(timed.makespan, timed.proof, costs, |op| spread[op], chip)
+        total(timed, costs, |op| spread[op], chip)
     }
 
     /// The same with the schedule itself, which the checker has accepted.
@@ -95,14 +104,30 @@ impl PassGraph {
         rule: Rule,
         limits: &Limits,
     ) -> ScheduledPass {
+        self.schedule_with(costs, chip, rule, Solver::Exact, limits)
+    }
+
+    /// The same by the solver of one's choice.
+    pub fn schedule_with(
+        &self,
+        costs: &[OpCosts],
+        chip: &Accelerator,
+        rule: Rule,
+        solver: Solver,
+        limits: &Limits,
+    ) -> ScheduledPass {
         let tasks = self.tasks(costs);
         let mut next = tasks.iter();
         let tasks = self.kinds.map(|_| *next.next().expect("one task for each operator"));
         let problem = Problem { tasks, cores: cores(chip), rule };
-        let solved = solve(&problem, limits);
+        let solved = solve_with(&problem, solver, limits);
         let spread = |op: usize| solved.schedule.runs[op].spread;
-        let total = total(solved.makespan, solved.proof, costs, spread, chip);
-        ScheduledPass { total, problem, schedule: solved.schedule }
+        let Solved { makespan, proof, n_nodes, .. } = solved;
+        let total = total(Timed { makespan, proof, n_nodes }, costs, spread, chip);
+        let memories = memories(costs, chip);
+        check::schedule::check_layer(&problem, &solved.schedule, &memories, total.time)
+            .unwrap_or_else(|violation| panic!("a pass takes what it needs: {violation}"));
+        ScheduledPass { total, problem, schedule: solved.schedule, proof }
     }
 
     fn tasks(&self, costs: &[OpCosts]) -> Vec<Task> {
@@ -133,12 +158,12 @@ fn cores(chip: &Accelerator) -> Cores {
 
 /// Joins a schedule's makespan with what the memories need in its modes.
 fn total(
-    makespan: u64,
-    proof: Proof,
+    timed: Timed,
     costs: &[OpCosts],
     spread: impl Fn(usize) -> bool,
     chip: &Accelerator,
 ) -> PassTime {
+    let Timed { makespan, proof, n_nodes } = timed;
     let mode = |op: usize| if spread(op) { &costs[op].spread } else { &costs[op].alone };
     let (hbm, glb) = memory_times(chip, (0..costs.len()).map(|op| Needs::of(mode(op))));
     let time = Time(makespan).max(hbm).max(glb);
@@ -158,7 +183,22 @@ fn total(
         glb,
         proof: Proof { kind, lower_bound },
         energy: (0..costs.len()).map(|op| mode(op).energy).sum(),
+        n_nodes,
     }
+}
+
+/// What the operators carry through each memory, for the checker.
+fn memories(costs: &[OpCosts], chip: &Accelerator) -> [Memory; 3] {
+    let (read, write) = chip.glb_bandwidth();
+    let carried = |bytes: fn(&Estimate) -> Bytes, bandwidth| {
+        let modes = |cost: &OpCosts| [bytes(&cost.alone), bytes(&cost.spread)];
+        Memory { bytes: costs.iter().map(modes).collect(), bandwidth }
+    };
+    [
+        carried(|estimate| estimate.hbm, chip.hbm_bandwidth()),
+        carried(|estimate| estimate.glb_read, read),
+        carried(|estimate| estimate.glb_written, write),
+    ]
 }
 
 /// Bytes through each memory.
@@ -246,7 +286,7 @@ mod tests {
         for _ in pairs {
             kinds.add(CoreKind::Tensor, &[]);
         }
-        let prepared = Prepared::new(&kinds, |_| false);
+        let prepared = Prepared::new(kinds.clone());
         let graph = PassGraph { kinds, prepared };
         let limits = Limits::DEFAULT;
         let quick = graph.time(pairs, &chip(), Rule::OwnKind, &limits);

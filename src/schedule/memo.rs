@@ -33,6 +33,9 @@ impl Memo {
     /// Beyond this many moments nothing more is remembered: about 300 MB.
     const MOST: usize = 4_000_000;
 
+    /// How many moments of a set are looked at, the last first: those are the most alike.
+    const MOST_COMPARED: usize = 64;
+
     pub fn clear(&mut self) {
         self.last.clear();
         self.moments.clear();
@@ -46,7 +49,8 @@ impl Memo {
     /// whatever the other does next, it can do as well.
     pub fn knows_better(&mut self, started: u128, now: u64, running: &[Running]) -> bool {
         let mut at = self.last.get(&started).copied();
-        while let Some(index) = at {
+        for _ in 0..Self::MOST_COMPARED {
+            let Some(index) = at else { break };
             let moment = &self.moments[index as usize];
             let first = moment.first as usize;
             let theirs = &self.running[first..first + moment.n_running as usize];

@@ -49,8 +49,4 @@ pub struct Limits<'a> {
 impl Limits<'_> {
     /// Enough for every layer of the built-in models, and seconds at most.
     pub const DEFAULT: Self = Self { nodes: 2_000_000, stop: None };
-
-    fn told_to_stop(&self, n_nodes: u64) -> bool {
-        n_nodes.is_multiple_of(1024) && self.stop.is_some_and(|stop| stop())
-    }
 }

@@ -83,13 +83,15 @@ pub(super) struct Antichain {
 impl Prepared {
     /// Prepares a graph of core kinds; tasks of kind `none` cost nothing.
     pub fn new(graph: Dag<CoreKind>) -> Self {
-        let costless = graph.nodes().iter().map(|&core| core == CoreKind::None).collect();
-        Self::contracted(graph, costless)
+        let costless: Vec<bool> =
+            graph.nodes().iter().map(|&core| core == CoreKind::None).collect();
+        Self::contracted(graph, &costless)
     }
 
     /// The same with exactly the tasks contracted that cost nothing by these times.
     pub(super) fn with_times(&self, tasks: &[Task]) -> Self {
-        Self::contracted(self.graph.clone(), tasks.iter().map(|task| task.fastest() == 0).collect())
+        let costless: Vec<bool> = tasks.iter().map(|task| task.fastest() == 0).collect();
+        Self::contracted(self.graph.clone(), &costless)
     }
 
     /// Whether exactly those tasks are contracted that cost nothing by these times.
@@ -101,7 +103,7 @@ impl Prepared {
                 && self.costless.iter().all(|&task| tasks[task as usize].fastest() == 0)
     }
 
-    fn contracted(graph: Dag<CoreKind>, costless: Vec<bool>) -> Self {
+    fn contracted(graph: Dag<CoreKind>, costless: &[bool]) -> Self {
         if graph.len() > MOST_NODES_TO_SPLIT {
             let parts = vec![Part::Block(whole(&graph))];
             return Self { graph, parts, costless: Vec::new(), whole: true };

@@ -57,21 +57,25 @@ pub(super) fn search(
     let mut search = Search::new(job, sets, credits, limits);
     let mut better = None;
     let mut step = 0;
-    while lower < upper {
-        search.target = (lower + step).min(upper - 1);
-        let target = search.target;
-        search.memo.clear();
-        let completed = search.run();
-        if let Some(found) = search.best.take() {
-            upper = found.makespan;
-            better = Some(search.in_block_order(&found));
+    // Most blocks end in the first quarter of the moments allowed. Where they do not, the second
+    // goes straight for faster schedules, so that a search that has to be given up still has one.
+    for (part, diving) in [(4, false), (2, true), (1, false)] {
+        search.budget = limits.nodes / part;
+        while lower < upper {
+            search.target = if diving { upper - 1 } else { (lower + step).min(upper - 1) };
+            let target = search.target;
+            let completed = search.run();
+            if let Some(found) = search.best.take() {
+                upper = found.makespan;
+                better = Some(search.in_block_order(&found));
+            }
+            if !completed {
+                break;
+            }
+            // No schedule is within the target, or the one found is the best of those that are.
+            lower = if upper <= target { upper } else { target + 1 };
+            step = (step * 4).max((upper - lower) / 64);
         }
-        if !completed {
-            break;
-        }
-        // No schedule is within the target, or the one found is the best of those that are.
-        lower = if upper <= target { upper } else { target + 1 };
-        step = (step * 4).max((upper - lower) / 64);
     }
     Found { better, lower_bound: lower, n_nodes: search.n_nodes }
 }
@@ -98,6 +102,9 @@ struct Search<'a> {
     target: u64,
     best: Option<Timetable>,
     n_nodes: u64,
+    /// When to give up, and when next to ask whether to.
+    budget: u64,
+    next_question: u64,
     cores: Amount,
 }
 
@@ -177,6 +184,8 @@ impl<'a> Search<'a> {
             target: 0,
             best: None,
             n_nodes: 0,
+            budget: 0,
+            next_question: 0,
             cores: job.all(),
             order,
         }
@@ -185,6 +194,7 @@ impl<'a> Search<'a> {
     /// Searches every schedule within the target; `false` if it was stopped.
     fn run(&mut self) -> Continue {
         self.running.clear();
+        self.memo.clear();
         let root = Moment {
             now: 0,
             started: 0,
@@ -279,9 +289,19 @@ impl<'a> Search<'a> {
         }
     }
 
+    fn is_over(&mut self) -> bool {
+        if self.n_nodes >= self.next_question {
+            self.next_question = self.n_nodes + 1000;
+            if self.limits.stop.is_some_and(|stop| stop()) {
+                self.budget = 0;
+            }
+        }
+        self.n_nodes >= self.budget
+    }
+
     /// Moves on to the next end of a task.
     fn advance(&mut self, moment: &Moment) -> Continue {
-        if self.n_nodes >= self.limits.nodes || self.limits.told_to_stop(self.n_nodes) {
+        if self.is_over() {
             return false;
         }
         let runs = &self.running[moment.first..moment.last];

@@ -115,6 +115,9 @@ impl Prepared {
         rule: Rule,
         limits: &Limits,
     ) -> (Timed, Vec<bool>) {
+        if !self.suits(tasks) {
+            return self.with_times(tasks).modes(tasks, cores, rule, limits);
+        }
         let mut spread: Vec<bool> = tasks.iter().map(|&task| gains(task)).collect();
         let solver = |job: &Job| exact::solve(job, limits);
         let timed = self.walk(tasks, cores, rule, &solver, &mut |part, _, answer| {

@@ -2,10 +2,12 @@
 
 use crate::graph::NodeId;
 use crate::model::op::CoreKind;
+use crate::plan::schedule::Memory;
 use crate::plan::schedule::Problem;
 use crate::plan::schedule::Rule;
 use crate::plan::schedule::Run;
 use crate::plan::schedule::Schedule;
+use crate::units::Time;
 
 /// The first rule that a schedule breaks; tasks are named by their index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +52,22 @@ pub enum Violation {
     },
 }
 
+/// A layer's time that is not what its schedule and its memories make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayerViolation {
+    /// The schedule breaks a rule.
+    #[error(transparent)]
+    Schedule(#[from] Violation),
+    /// It takes longer, or less long, than was said.
+    #[error("the layer takes {found:?}, not {claimed:?}")]
+    Time {
+        /// What was said.
+        claimed: Time,
+        /// What it is.
+        found: Time,
+    },
+}
+
 /// A task's time on something that it holds, `start..end`, never empty.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Hold {
@@ -79,6 +97,23 @@ pub fn check(problem: &Problem, schedule: &Schedule) -> Result<u64, Violation> {
     no_core_is_shared(problem, schedule)?;
     spread_tasks_are_left_alone(problem, schedule)?;
     Ok(makespan)
+}
+
+/// Checks a layer's time where a tick is a picosecond: its schedule ends by then, and so has every
+/// memory moved all bytes of the modes that were chosen; one of them takes exactly that long.
+pub fn check_layer(
+    problem: &Problem,
+    schedule: &Schedule,
+    memories: &[Memory],
+    claimed: Time,
+) -> Result<(), LayerViolation> {
+    let mut found = Time(check(problem, schedule)?);
+    for memory in memories {
+        let modes = memory.bytes.iter().zip(&schedule.runs);
+        let bytes = modes.map(|(bytes, run)| bytes[usize::from(run.spread)]).sum();
+        found = found.max(memory.bandwidth.transfer(bytes));
+    }
+    if found == claimed { Ok(()) } else { Err(LayerViolation::Time { claimed, found }) }
 }
 
 fn end(problem: &Problem, schedule: &Schedule, id: NodeId) -> Result<u64, Violation> {
@@ -194,6 +229,8 @@ mod tests {
     use crate::graph::Dag;
     use crate::plan::schedule::Cores;
     use crate::plan::schedule::Task;
+    use crate::units::Bandwidth;
+    use crate::units::Bytes;
     use CoreKind::Both;
     use CoreKind::Network;
     use CoreKind::Tensor;
@@ -289,6 +326,26 @@ mod tests {
         assert_eq!(check(Rule::OwnKind, &[Tensor, Both], &[], &spread_inside), beside);
         let network_inside = [spread(0), Run { start: 1, ..Run::default() }];
         assert_eq!(check(Rule::Alone, &[Tensor, Network], &[], &network_inside), Ok(5));
+    }
+
+    #[test]
+    fn a_layer_is_no_faster_than_any_memory_and_no_slower_than_all() {
+        let mut tasks = Dag::default();
+        tasks.add(Task { core: Tensor, alone: 4, spread: 2 }, &[]);
+        let problem = Problem { tasks, cores: CORES, rule: Rule::Alone };
+        let judge = |run: Run, claimed: u64| {
+            let bandwidth = Bandwidth::bytes_per_second(Time::PER_SECOND).unwrap();
+            let memories = [Memory { bytes: vec![[Bytes(5), Bytes(1)]], bandwidth }];
+            check_layer(&problem, &Schedule { runs: vec![run] }, &memories, Time(claimed))
+        };
+        let wrong = |claimed, found| {
+            Err(LayerViolation::Time { claimed: Time(claimed), found: Time(found) })
+        };
+        assert_eq!(judge(on_tensor(0, 0), 5), Ok(()));
+        assert_eq!(judge(on_tensor(0, 0), 4), wrong(4, 5));
+        assert_eq!(judge(spread(0), 2), Ok(()));
+        assert_eq!(judge(spread(0), 3), wrong(3, 2));
+        assert_eq!(judge(on_tensor(0, 7), 5), Err(Violation::WrongCores(0).into()));
     }
 
     #[test]
