@@ -9,10 +9,9 @@ use clap::builder::TypedValueParser as _;
 use super::Exit;
 use super::ModelArgs;
 use super::Refusal;
+use super::model_args;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
-use crate::input::InputError;
-use crate::model::Model;
 use crate::model::Optimizer;
 use crate::parallel::Setting;
 use crate::report::inspect;
@@ -68,7 +67,10 @@ impl Args {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         match &self.dot {
             Some(name) => {
-                inspect::dot(&inspection.share.kinds[layer_named(&model, name)?], &mut out)?;
+                inspect::dot(
+                    &inspection.share.kinds[model_args::layer_named(&model, name, "--dot")?],
+                    &mut out,
+                )?;
             }
             None if self.json => inspect::json(&inspection, &mut out)?,
             None => inspect::text(&inspection, &mut out)?,
@@ -76,22 +78,6 @@ impl Args {
         out.flush()?;
         Ok(Exit::Done)
     }
-}
-
-/// The kind of layer that a user calls `name`; `layer` is the most frequent one.
-fn layer_named(model: &Model, name: &str) -> Result<usize, Refusal> {
-    let kinds = 0..model.kinds.len();
-    let found = if name == "layer" {
-        kinds.max_by_key(|&kind| model.occurrences(kind))
-    } else {
-        kinds.into_iter().find(|&kind| model.kinds[kind].name == name)
-    };
-    found.ok_or_else(|| {
-        let mut known: Vec<String> = model.kinds.iter().map(|kind| kind.name.clone()).collect();
-        known.push("layer".into());
-        let (file, what, found) = ("--dot".into(), "layer".into(), name.into());
-        InputError::Unknown { file, what, found, known }.into()
-    })
 }
 
 /// Reads the name of an optimizer.

@@ -86,6 +86,22 @@ pub fn load(name: &str) -> Result<Model, Refusal> {
     Ok(input::model(name)?)
 }
 
+/// The kind of layer that a user calls `name` in an option; `layer` is the most frequent one.
+pub fn layer_named(model: &Model, name: &str, option: &str) -> Result<usize, Refusal> {
+    let kinds = 0..model.kinds.len();
+    let found = if name == "layer" {
+        kinds.max_by_key(|&kind| model.occurrences(kind))
+    } else {
+        kinds.into_iter().find(|&kind| model.kinds[kind].name == name)
+    };
+    found.ok_or_else(|| {
+        let mut known: Vec<String> = model.kinds.iter().map(|kind| kind.name.clone()).collect();
+        known.push("layer".into());
+        let (file, what, found) = (option.into(), "layer".into(), name.into());
+        InputError::Unknown { file, what, found, known }.into()
+    })
+}
+
 /// Whether a user means a file: it looks like one, or it is there.
 fn is_path(name: &str) -> bool {
     let looks_like_one = name == "-" || name.contains(['/', '\\']);

@@ -9,21 +9,38 @@ use std::time::Instant;
 use clap::Args as ClapArgs;
 use clap::ValueEnum;
 
+use super::DesignArgs;
 use super::Exit;
 use super::Refusal;
 use super::files;
+use super::model_args;
+use super::model_args::LARGEST_MICRO_BATCH;
+use super::model_args::LARGEST_WIDTH;
+use super::model_args::ModelOptions;
+use crate::estimate::EstimateTable;
+use crate::estimate::Options;
+use crate::estimate::VectorCosts;
+use crate::graph::Dag;
+use crate::hardware::Accelerator;
+use crate::hardware::Cluster;
 use crate::input::graph;
 use crate::input::graph::UserGraph;
-use crate::report::quantity::plain;
+use crate::model::op::Op;
+use crate::parallel;
+use crate::parallel::LayerShare;
+use crate::parallel::Setting;
+use crate::report::quantity;
 use crate::report::schedule::View;
 use crate::report::schedule::text;
 use crate::report::schedule::value;
 use crate::report::trace;
 use crate::schedule::Limits;
 use crate::schedule::Rule;
-use crate::schedule::Solved;
 use crate::schedule::Solver;
+use crate::schedule::layer::PassGraph;
+use crate::schedule::layer::costs;
 use crate::schedule::solve_with;
+use crate::units::Time;
 
 /// A graph of a million operators takes less.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -33,15 +50,37 @@ const INTEGER_PROGRAM_LIMIT: Duration = Duration::from_secs(60);
 
 /// Find the fastest schedule of a layer's operators on tensor and vector cores, with proof.
 #[derive(ClapArgs)]
-#[command(
-    after_help = "A schedule whose proof is missing (a limit was reached) is printed with its \
-                        gap and exit status 0."
-)]
+#[command(after_help = "A schedule without proof (a limit was reached) is printed with its gap, \
+                        and the exit status is 0.")]
 pub struct Args {
-    /// Your own operator graph: .json holds one, .jsonl one per line, `-` is standard input
+    /// A built-in model (`phaze models` lists them) or the path of a Hugging Face config.json
+    #[arg(required_unless_present = "graph", conflicts_with = "graph")]
+    model: Option<String>,
+    #[command(flatten)]
+    options: ModelOptions,
+    /// Which layer: `embedding`, `transformer`, `head`, or `layer` for the most frequent
+    #[arg(long, value_name = "LAYER", default_value = "layer", conflicts_with = "graph")]
+    layer: String,
+    /// Which pass [default: both]
+    #[arg(long, value_enum, conflicts_with = "graph")]
+    pass: Option<PassName>,
+    /// Sequences that pass through the layer together
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "graph",
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_MICRO_BATCH))]
+    micro_batch: u64,
+    /// Devices that share the layer
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "graph",
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_WIDTH))]
+    tensor_parallel: u64,
+    /// The constants, vector costs, attention and rule of the published evaluation
+    #[arg(long, conflicts_with = "graph")]
+    published: bool,
+    /// Your own operator graph instead of a model: .json holds one, .jsonl one per line, `-` is
+    /// standard input
     #[arg(long, value_name = "FILE")]
-    graph: PathBuf,
-    /// What a spread operator leaves to others [default: what the graph says, else own-kind]
+    graph: Option<PathBuf>,
+    /// What a spread operator leaves to others [default: own-kind, alone with --published, or what
+    /// a graph says]
     #[arg(long, value_enum)]
     rule: Option<RuleName>,
     /// How to find it
@@ -53,12 +92,23 @@ pub struct Args {
     /// Stop after so many moments of one block's search, likewise
     #[arg(long, value_name = "NODES", default_value_t = Limits::DEFAULT.nodes)]
     node_limit: u64,
-    /// Print JSON
+    /// Print JSON, one line per schedule
     #[arg(long)]
     json: bool,
     /// Write the schedule as a trace that ui.perfetto.dev and `chrome://tracing` open
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    design: DesignArgs,
+}
+
+/// The passes by name.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PassName {
+    /// From input to loss
+    Forward,
+    /// From loss to gradients
+    Backward,
 }
 
 /// The solvers by name.
@@ -99,19 +149,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
 impl Args {
     /// Answers on standard output.
     pub fn run(&self) -> Result<Exit, Refusal> {
-        let graphs = self.graphs()?;
-        if self.trace.is_some() && graphs.len() != 1 {
-            let message =
-                format!("--trace writes one schedule, and there are {} graphs", graphs.len());
-            return Err(Refusal::Options(message));
-        }
         let deadline = self.time_limit.map(|limit| Instant::now() + limit);
         let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let stop = deadline.is_some().then_some(&is_late as &(dyn Fn() -> bool + Sync));
         let limits = Limits { nodes: self.node_limit, stop };
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-        for graph in &graphs {
-            self.print(graph, &solve_with(&graph.problem, self.solver(), &limits), &mut out)?;
+        match (&self.graph, &self.model) {
+            (Some(path), _) => self.graphs(path, &limits, &mut out)?,
+            (None, Some(model)) => self.layer_of(model, &limits, &mut out)?,
+            (None, None) => return Err(Refusal::Options("name a model or a --graph".into())),
         }
         out.flush()?;
         Ok(Exit::Done)
@@ -128,29 +174,33 @@ impl Args {
         }
     }
 
-    fn graphs(&self) -> Result<Vec<UserGraph>, Refusal> {
-        let content = files::read(&self.graph, LARGEST_FILE)?;
-        let is = |extension: &str| self.graph.extension().is_some_and(|found| found == extension);
-        // Standard input has no name to tell by: several lines that are each a whole are lines.
-        let lines = is("jsonl")
-            || (self.graph == Path::new("-")
-                && content.lines().filter(|line| !line.trim().is_empty()).count() > 1
-                && content.lines().next().is_some_and(|line| line.trim_end().ends_with('}')));
-        let mut graphs = graph::graphs(&content, &files::name(&self.graph), lines)?;
-        if let Some(rule) = self.rule {
-            for graph in &mut graphs {
-                graph.problem.rule = rule.into();
-            }
+    /// Schedules the graphs of a file.
+    fn graphs(&self, path: &Path, limits: &Limits, out: &mut dyn Write) -> Result<(), Refusal> {
+        if self.design.given() {
+            let message = "a --graph brings its own cores and times; leave out the design";
+            return Err(Refusal::Options(message.into()));
         }
-        Ok(graphs)
+        let content = files::read(path, LARGEST_FILE)?;
+        let graphs = graph::graphs(&content, &files::name(path), holds_lines(path, &content))?;
+        if self.trace.is_some() && graphs.len() != 1 {
+            let message =
+                format!("--trace writes one schedule, and there are {} graphs", graphs.len());
+            return Err(Refusal::Options(message));
+        }
+        for mut graph in graphs {
+            graph.problem.rule = self.rule.map_or(graph.problem.rule, Rule::from);
+            self.graph(&graph, limits, out)?;
+        }
+        Ok(())
     }
 
-    fn print(
+    fn graph(
         &self,
         graph: &UserGraph,
-        solved: &Solved,
+        limits: &Limits,
         out: &mut dyn Write,
     ) -> Result<(), Refusal> {
+        let solved = solve_with(&graph.problem, self.solver(), limits);
         let number = |ticks: u64| graph.scale.unscaled(ticks);
         let view = View {
             title: graph.name.as_deref(),
@@ -161,20 +211,141 @@ impl Args {
             makespan: solved.makespan,
             proof: solved.proof,
             n_nodes: solved.n_nodes,
+            pass: None,
             number: &number,
-            text: &|ticks| plain(number(ticks)),
+            text: &|ticks| quantity::plain(number(ticks)),
         };
         if let Some(path) = &self.trace {
             // The format counts microseconds; one unit of the graph is drawn as one of them.
-            files::write(path, trace::value(&view, &number).to_string().as_bytes())?;
+            let events = trace::events(&view, 1, &number);
+            files::write(path, trace::whole(&events).to_string().as_bytes())?;
         }
+        self.print(&view, out)
+    }
+
+    fn print(&self, view: &View, out: &mut dyn Write) -> Result<(), Refusal> {
         if self.json {
-            writeln!(out, "{}", value(&view))?;
+            writeln!(out, "{}", value(view))?;
         } else {
-            text(&view, columns(), out)?;
+            text(view, columns(), out)?;
+            writeln!(out)?;
         }
         Ok(())
     }
+
+    /// Schedules one layer of a model.
+    fn layer_of(&self, name: &str, limits: &Limits, out: &mut dyn Write) -> Result<(), Refusal> {
+        let model = model_args::load(name)?;
+        let kind = model_args::layer_named(&model, &self.layer, "--layer")?;
+        let setting = Setting {
+            micro_batch: self.micro_batch,
+            tensor_parallel: self.tensor_parallel,
+            ..self.options.setting(&model, self.published)
+        };
+        let share = parallel::shard(&model, setting)
+            .map_err(|illegal| Refusal::Options(format!("{name}: {illegal}")))?;
+        let (hardware, chip) = self.design.resolve(self.published)?;
+        let cluster = Cluster { devices: self.tensor_parallel, network: hardware.physics.network };
+        let place = Place { model: name, hardware: &hardware.name, chip: &chip, cluster };
+        let mut events = Vec::new();
+        let passes = [PassName::Forward, PassName::Backward];
+        for pass in passes.into_iter().filter(|&pass| self.pass.unwrap_or(pass) == pass) {
+            events.extend(self.pass_of(&share.kinds[kind], pass, &place, limits, out)?);
+        }
+        if let Some(path) = &self.trace {
+            files::write(path, trace::whole(&events).to_string().as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Schedules one pass and prints it; answers its trace.
+    fn pass_of(
+        &self,
+        layer: &LayerShare,
+        pass: PassName,
+        place: &Place,
+        limits: &Limits,
+        out: &mut dyn Write,
+    ) -> Result<Vec<serde_json::Value>, Refusal> {
+        let (word, ops) = match pass {
+            PassName::Forward => ("forward", &layer.forward),
+            PassName::Backward => ("backward", &layer.backward),
+        };
+        let costs = costs(ops, place.chip, &place.cluster, &self.table())
+            .map_err(|too_large| Refusal::Options(format!("{}: {too_large}", place.model)))?;
+        let rule = self.rule.map_or_else(|| self.default_rule(), Rule::from);
+        let found =
+            PassGraph::new(ops).schedule_with(&costs, place.chip, rule, self.solver(), limits);
+        let title = place.title(&layer.name, word);
+        let names = names(ops);
+        let order: Vec<usize> = (0..names.len()).collect();
+        let view = View {
+            title: Some(&title),
+            names: &names,
+            order: &order,
+            problem: &found.problem,
+            schedule: &found.schedule,
+            makespan: found.total.makespan.0,
+            proof: found.proof,
+            n_nodes: found.total.n_nodes,
+            pass: Some(&found.total),
+            number: &|ticks| Time(ticks).seconds(),
+            text: &|ticks| quantity::time(Time(ticks)),
+        };
+        self.print(&view, out)?;
+        // Each pass has its own group of rows.
+        let first_group = if pass == PassName::Forward { 1 } else { 4 };
+        Ok(trace::events(&view, first_group, &|ticks| ticks as f64 / 1e6))
+    }
+
+    fn table(&self) -> EstimateTable {
+        let vector_costs =
+            if self.published { VectorCosts::Published } else { VectorCosts::default() };
+        EstimateTable::new(Options { vector_costs, ..Options::default() })
+    }
+
+    fn default_rule(&self) -> Rule {
+        if self.published { Rule::Alone } else { Rule::OwnKind }
+    }
+}
+
+/// Where a layer runs.
+struct Place<'a> {
+    model: &'a str,
+    hardware: &'a str,
+    chip: &'a Accelerator,
+    cluster: Cluster,
+}
+
+impl Place<'_> {
+    fn title(&self, layer: &str, pass: &str) -> String {
+        let design = self.chip.design();
+        format!(
+            "{} {layer} {pass} on {}: {} tensor cores {}x{}, {} vector cores x{}",
+            self.model,
+            self.hardware,
+            design.tensor_cores,
+            design.width,
+            design.depth,
+            design.vector_cores,
+            design.vector_width,
+        )
+    }
+}
+
+fn names(ops: &Dag<Op>) -> Vec<String> {
+    ops.nodes().iter().map(|op| op.name.clone()).collect()
+}
+
+/// Whether a file holds a graph per line. Standard input has no name to tell by: there, several
+/// lines of which the first is a whole are.
+fn holds_lines(path: &Path, content: &str) -> bool {
+    if path.extension().is_some_and(|found| found == "jsonl") {
+        return true;
+    }
+    let mut lines = content.lines().filter(|line| !line.trim().is_empty());
+    let is_whole = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+    path == Path::new("-") && lines.next().is_some_and(is_whole) && lines.next().is_some()
 }
 
 /// How wide the terminal says it is.

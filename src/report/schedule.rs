@@ -11,6 +11,7 @@ use serde_json::json;
 use super::gantt;
 use super::quantity::grouped;
 use super::quantity::percent;
+use super::quantity::time;
 use crate::graph::NodeId;
 use crate::model::op::CoreKind;
 use crate::plan::schedule::Problem;
@@ -18,6 +19,8 @@ use crate::plan::schedule::Proof;
 use crate::plan::schedule::ProofKind;
 use crate::plan::schedule::Run;
 use crate::plan::schedule::Schedule;
+use crate::schedule::layer::PassTime;
+use crate::units::Time;
 
 /// A schedule with all that is needed to show it.
 pub struct View<'a> {
@@ -37,6 +40,8 @@ pub struct View<'a> {
     pub proof: Proof,
     /// Moments that searches visited.
     pub n_nodes: u64,
+    /// What the whole takes where cores share memories: for layers of a model.
+    pub pass: Option<&'a PassTime>,
     /// Ticks as a number of the reader's unit.
     pub number: &'a dyn Fn(u64) -> f64,
     /// Ticks as text with a unit.
@@ -154,6 +159,20 @@ pub fn value(view: &View) -> Value {
     if let Some(title) = view.title {
         value["name"] = json!(title);
     }
+    if let Some(pass) = view.pass {
+        value["unit"] = json!("s");
+        value["layer"] = json!({
+            "time": pass.time.seconds(),
+            "hbm_time": pass.hbm.seconds(),
+            "glb_time": pass.glb.seconds(),
+            "energy_joules": pass.energy.joules(),
+            "proof": {
+                "kind": pass.proof.kind.name(),
+                "lower_bound": number(pass.proof.lower_bound),
+                "gap": pass.proof.gap(pass.time.0),
+            },
+        });
+    }
     value
 }
 
@@ -162,6 +181,12 @@ pub fn text(view: &View, columns: usize, out: &mut dyn Write) -> io::Result<()> 
     if let Some(title) = view.title {
         writeln!(out, "{title}")?;
     }
+    if let Some(pass) = view.pass {
+        writeln!(out, "layer time     {}", layer_time(pass))?;
+        let share = |time: Time| percent(time.0 as f64 / pass.time.0.max(1) as f64);
+        let (hbm, glb) = (share(pass.hbm), share(pass.glb));
+        writeln!(out, "memory in use  HBM {hbm}, global buffer {glb}")?;
+    }
     writeln!(out, "makespan       {}", (view.text)(view.makespan))?;
     writeln!(out, "proof          {}", proof(view))?;
     let mut used = format!("tensor cores {}", percent(view.utilisation(CoreKind::Tensor)));
@@ -169,10 +194,24 @@ pub fn text(view: &View, columns: usize, out: &mut dyn Write) -> io::Result<()> 
     if view.problem.tasks.nodes().iter().any(|task| task.core == CoreKind::Network) {
         let _ = write!(used, ", network {}", percent(view.utilisation(CoreKind::Network)));
     }
-    writeln!(out, "in use         {used}")?;
+    writeln!(out, "cores in use   {used}")?;
     writeln!(out, "critical path  {}", path(view))?;
     writeln!(out)?;
     gantt::draw(view, columns, out)
+}
+
+/// The time of a layer and what decides it.
+fn layer_time(pass: &PassTime) -> String {
+    let decides = match pass.time {
+        time if time == pass.makespan => "the schedule decides",
+        time if time == pass.hbm => "off-chip memory decides",
+        _ => "the global buffer decides",
+    };
+    let gap = match pass.proof.kind {
+        ProofKind::None => format!(", UNPROVEN within {}", percent(pass.proof.gap(pass.time.0))),
+        _ => String::new(),
+    };
+    format!("{}, {decides}{gap}", time(pass.time))
 }
 
 fn proof(view: &View) -> String {

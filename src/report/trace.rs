@@ -9,14 +9,24 @@ use crate::model::op::CoreKind;
 /// Rows of a kind beyond which spread work is drawn on one row of its own.
 const MOST_CORES: u32 = 64;
 
-/// The trace; `microseconds` turns ticks into the format's unit.
-pub fn value(view: &View, microseconds: &dyn Fn(u64) -> f64) -> Value {
+/// A trace of such events.
+pub fn whole(events: &[Value]) -> Value {
+    json!({ "displayTimeUnit": "ns", "traceEvents": events })
+}
+
+/// A schedule's events; its groups of rows are numbered from `first_group` on, and `microseconds`
+/// turns ticks into the format's unit.
+pub fn events(view: &View, first_group: u64, microseconds: &dyn Fn(u64) -> f64) -> Vec<Value> {
     let mut events = Vec::new();
     let cores = view.problem.cores;
+    let of = |name: &str| match view.title {
+        Some(title) => format!("{name}, {title}"),
+        None => name.to_owned(),
+    };
     let kinds = [
-        (1, "tensor cores", CoreKind::Tensor, cores.tensor),
-        (2, "vector cores", CoreKind::Vector, cores.vector),
-        (3, "network", CoreKind::Network, 1),
+        (first_group, of("tensor cores"), CoreKind::Tensor, cores.tensor),
+        (first_group + 1, of("vector cores"), CoreKind::Vector, cores.vector),
+        (first_group + 2, of("network"), CoreKind::Network, 1),
     ];
     for (process, name, kind, n_cores) in kinds {
         events.push(json!({
@@ -33,7 +43,7 @@ pub fn value(view: &View, microseconds: &dyn Fn(u64) -> f64) -> Value {
                     "pid": process,
                     "tid": row,
                     "name": view.names[task],
-                    "cat": name,
+                    "cat": if kind == CoreKind::Network { "collective" } else { "compute" },
                     "ts": microseconds(start),
                     "dur": microseconds(view.end(task) - start),
                     "args": { "spread": view.schedule.runs[task].spread },
@@ -59,7 +69,7 @@ pub fn value(view: &View, microseconds: &dyn Fn(u64) -> f64) -> Value {
             }));
         }
     }
-    json!({ "displayTimeUnit": "ns", "traceEvents": events })
+    events
 }
 
 /// The rows on which a task is drawn: row 0 is "all cores", row `c + 1` is core `c`.

@@ -5,8 +5,9 @@
 //! the decisions are read — who is spread, who goes before whom — and the times are worked out
 //! again in integers. "Optimal" is then the solver's word, to its tolerance (about 1e-6).
 //!
-//! Beyond the published rules nothing is added; left out are the orders of pairs that never
-//! exclude each other, and transitivity, which the start times imply.
+//! Beyond the published rules only one is added, that no core has more time than the makespan. Left
+//! out are the orders of pairs that never exclude each other, and transitivity, which the start
+//! times imply.
 
 use good_lp::Expression;
 use good_lp::ProblemVariables;
@@ -95,6 +96,7 @@ impl Program {
             program.give_cores(job);
         }
         program.order_tasks(job);
+        program.share_cores(job);
         for i in 0..job.len() {
             for j in i + 1..job.len() {
                 let comparable = (sets.before[j] | sets.after[j]) >> i & 1 == 1;
@@ -125,6 +127,31 @@ impl Program {
             for &next in &job.block.successors[task] {
                 self.rules.push(constraint!(end.clone() <= self.start[next as usize]));
             }
+        }
+    }
+
+    /// No core has more time than the makespan. Every schedule obeys this; saying it spares the
+    /// solver most of its branches.
+    fn share_cores(&mut self, job: &Job) {
+        for (kind, n_cores) in
+            [(CoreKind::Tensor, job.cores.tensor), (CoreKind::Vector, job.cores.vector)]
+        {
+            let mut work = Expression::from(0.0);
+            for task in 0..job.len() {
+                let part = if needs(job, task, kind) { 1.0 / f64::from(n_cores) } else { 0.0 };
+                let alone = job.alone[task] as f64 * self.scale * part;
+                work += alone;
+                // A spread task takes all cores, under rule `alone` also those of other kinds.
+                let held = job.held(task, true);
+                let takes_all =
+                    if kind == CoreKind::Tensor { held.tensor } else { held.vector } > 0;
+                if let (Some(spread), Some(ticks), true) =
+                    (self.spread[task], job.spread[task], takes_all)
+                {
+                    work += spread * (ticks as f64 * self.scale - alone);
+                }
+            }
+            self.rules.push(constraint!(work <= self.makespan));
         }
     }
 
