@@ -21,6 +21,8 @@ pub mod schedule;
 
 pub mod placement;
 
+pub mod search;
+
 pub mod report;
 
 pub mod input;

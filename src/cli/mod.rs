@@ -9,12 +9,15 @@ mod designs;
 mod estimate;
 mod files;
 mod inspect;
+mod journal;
 mod model_args;
 mod models;
 mod place;
 mod progress;
 mod report;
 mod schedule;
+mod search;
+mod watch;
 
 use std::io;
 use std::process::ExitCode;
@@ -45,6 +48,7 @@ enum Command {
     Designs(designs::Args),
     Estimate(estimate::Args),
     Schedule(schedule::Args),
+    Search(Box<search::Args>),
     Report(report::Args),
     Place(place::Args),
     Check(check::Args),
@@ -103,6 +107,7 @@ pub fn main() -> ExitCode {
         Command::Designs(args) => args.run(),
         Command::Estimate(args) => args.run(),
         Command::Schedule(args) => args.run(),
+        Command::Search(args) => args.run(),
         Command::Report(args) => args.run(),
         Command::Place(args) => args.run(),
         Command::Check(args) => args.run(),

@@ -73,6 +73,11 @@ impl ModelOptions {
 
 /// Reads the model that a user calls `name`: a built-in one, or a file.
 pub fn load(name: &str) -> Result<Model, Refusal> {
+    load_with_text(name).map(|(model, _)| model)
+}
+
+/// The same, with the text of the file where it is not built in.
+pub fn load_with_text(name: &str) -> Result<(Model, Option<String>), Refusal> {
     let built_in = input::model_names().iter().any(|known| known == name);
     if !built_in && is_path(name) {
         let path = Path::new(name);
@@ -81,9 +86,10 @@ pub fn load(name: &str) -> Result<Model, Refusal> {
             return Err(InputError::Unreadable { file: files::name(path), reason }.into());
         }
         let text = files::read(path, hf_config::LONGEST)?;
-        return Ok(hf_config::read(&files::name(path), &text)?);
+        let model = hf_config::read(&files::name(path), &text)?;
+        return Ok((model, Some(text)));
     }
-    Ok(input::model(name)?)
+    Ok((input::model(name)?, None))
 }
 
 /// The kind of layer that a user calls `name` in an option; `layer` is the most frequent one.

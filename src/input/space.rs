@@ -61,6 +61,28 @@ pub fn space(text: &str, file: &str) -> Result<DesignSpace, InputError> {
 }
 
 impl RawSpace {
+    /// Reads the keys of the section alone, without its heading.
+    pub fn read(text: &str, file: &str) -> Result<Self, InputError> {
+        toml::from_str(text).map_err(|error| syntax(&error, text, file))
+    }
+
+    /// This section laid over another: what it sets counts.
+    #[must_use]
+    pub fn over(self, under: Self) -> Self {
+        Self {
+            tensor_cores: self.tensor_cores.or(under.tensor_cores),
+            vector_cores: self.vector_cores.or(under.vector_cores),
+            width: self.width.or(under.width),
+            depth: self.depth.or(under.depth),
+            vector_width: self.vector_width.or(under.vector_width),
+            glb_mib: self.glb_mib.or(under.glb_mib),
+            glb_bytes_per_cycle: self.glb_bytes_per_cycle.or(under.glb_bytes_per_cycle),
+            hbm_gib: self.hbm_gib.or(under.hbm_gib),
+            max_area_mm2: self.max_area_mm2.or(under.max_area_mm2),
+            min_area_fraction: self.min_area_fraction.or(under.min_area_fraction),
+        }
+    }
+
     /// The space it describes; `file` is where it was written.
     pub fn checked(&self, file: &str) -> Result<DesignSpace, InputError> {
         let published = DesignSpace::published();

@@ -17,6 +17,7 @@ use crate::plan::Job;
 use crate::plan::LayerProfile;
 use crate::plan::Links;
 use crate::plan::PerParameter;
+use crate::plan::Pipeline;
 use crate::plan::Profile;
 use crate::plan::TimeModel;
 use crate::schedule::Limits;
@@ -120,6 +121,19 @@ fn ids(sequence: &[usize]) -> Vec<i64> {
 pub fn most_frequent(sequence: &[usize]) -> Option<usize> {
     let count = |kind: usize| sequence.iter().filter(|&&other| other == kind).count();
     (0..=sequence.iter().copied().max()?).max_by_key(|&kind| (count(kind), std::cmp::Reverse(kind)))
+}
+
+/// Stage i of p holds the repeated layers from ⌊i·l/p⌋ to ⌊(i+1)·l/p⌋; what comes before them is
+/// in the first stage, what comes after in the last.
+pub fn even_cut(sequence: &[usize], n_stages: usize) -> Option<Pipeline> {
+    let repeated = most_frequent(sequence)?;
+    let first = sequence.iter().position(|&kind| kind == repeated)?;
+    let n_layers = sequence.iter().filter(|&&kind| kind == repeated).count();
+    if n_stages == 0 || n_stages > n_layers {
+        return None;
+    }
+    let inner = (1..n_stages).map(|stage| first + stage * n_layers / n_stages);
+    Pipeline::of_chain(sequence.len(), inner.chain([sequence.len()]).collect())
 }
 
 /// What is asked of a placement on a cluster of such accelerators.

@@ -3,11 +3,13 @@
 //! Not here: where the text goes (see `cli`), and any decision about it.
 
 pub mod design;
+pub mod designs_csv;
 pub mod estimate;
 pub mod gantt;
 pub mod html;
 pub mod inspect;
 pub mod models;
+pub mod outcome;
 pub mod placement;
 pub mod plot;
 pub mod quantity;

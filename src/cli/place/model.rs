@@ -31,7 +31,6 @@ use crate::placement::profile;
 use crate::placement::profile::LayerGraphs;
 use crate::plan::Answer;
 use crate::plan::Job;
-use crate::plan::Pipeline;
 use crate::plan::Placement;
 use crate::plan::Plan;
 use crate::plan::Profile;
@@ -186,7 +185,7 @@ fn evenly_cut(
     let sequence = &request.model.sequence;
     let Strategy { pipeline, data_parallel, .. } = strategy;
     let n_stages = usize::try_from(pipeline).unwrap_or(usize::MAX);
-    let pipeline = even_cut(sequence, n_stages).ok_or_else(|| {
+    let pipeline = profile::even_cut(sequence, n_stages).ok_or_else(|| {
         let most = profile::most_frequent(sequence)
             .map_or(0, |kind| sequence.iter().filter(|&&other| other == kind).count());
         let problem =
@@ -215,19 +214,6 @@ fn evenly_cut(
     Ok(best
         .map(|(_, candidate, placement)| request.plan(candidate, &placement, Proof::Given))
         .ok_or_else(none))
-}
-
-/// Stage i of p holds the repeated layers from ⌊i·l/p⌋ to ⌊(i+1)·l/p⌋; what comes before them is
-/// in the first stage, what comes after in the last.
-fn even_cut(sequence: &[usize], n_stages: usize) -> Option<Pipeline> {
-    let repeated = profile::most_frequent(sequence)?;
-    let first = sequence.iter().position(|&kind| kind == repeated)?;
-    let n_layers = sequence.iter().filter(|&&kind| kind == repeated).count();
-    if n_stages == 0 || n_stages > n_layers {
-        return None;
-    }
-    let inner = (1..n_stages).map(|stage| first + stage * n_layers / n_stages);
-    Pipeline::of_chain(sequence.len(), inner.chain([sequence.len()]).collect())
 }
 
 fn best(problems: &[Problem]) -> Result<Option<(usize, Found)>, Refusal> {

@@ -1,0 +1,84 @@
+//! How fast whole spaces are searched: designs per second, and the share that is pruned.
+//!
+//! `cargo bench --bench search` runs GPT2-XL and GPT-3 175B over the published space;
+//! `cargo bench --bench search -- gpt3-175b` runs one model.
+
+use std::time::Instant;
+
+use phaze::input;
+use phaze::input::request::RequestFile;
+use phaze::search;
+use phaze::search::Memory;
+use phaze::search::ModelRequest;
+use phaze::search::Observer;
+use phaze::search::Setup;
+use phaze::search::Status;
+
+/// Forgets everything and never stops.
+struct Nothing;
+
+impl Memory for Nothing {
+    fn recall(&self, _key: &str) -> Option<&str> {
+        None
+    }
+    fn remember(&self, _key: &str, _fact: &str) {}
+    fn fails(&self) -> bool {
+        false
+    }
+}
+
+impl Observer for Nothing {
+    fn begins(&self, _what: &str) {}
+    fn evaluated(&self, _what: &str, _left: usize) {}
+    fn stops(&self) -> bool {
+        false
+    }
+}
+
+fn main() {
+    let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let models = if named.is_empty() { vec!["gpt2-xl".into(), "gpt3-175b".into()] } else { named };
+    println!(
+        "{:<14}{:>9}{:>11}{:>9}{:>12}{:>10}{:>14}",
+        "model", "designs", "evaluated", "pruned", "infeasible", "seconds", "designs/s"
+    );
+    for name in models {
+        run(&name);
+    }
+}
+
+fn run(name: &str) {
+    let file = RequestFile::read("", "bench").expect("an empty request is one");
+    let mut request = file.complete("bench").expect("defaults are legal");
+    let model = input::model(name).expect("a built-in model");
+    request.models.push(ModelRequest {
+        name: name.into(),
+        text: None,
+        sequence: model.spec.max_sequence,
+        weight: 1.0,
+    });
+    let hardware = input::hardware::preset(&request.hardware.name, "bench").expect("built in");
+    let start = Instant::now();
+    let setup = Setup::new(request, vec![model], hardware.physics).expect("it makes sense");
+    println!("ready after {:.2} s", start.elapsed().as_secs_f64());
+    let survey = search::survey(&setup, &Nothing, &Nothing);
+    let seconds = start.elapsed().as_secs_f64();
+    let statuses = || survey.walks.iter().flat_map(|walk| &walk.statuses);
+    let n_designs = statuses().count();
+    let evaluated = statuses().filter(|s| matches!(s, Status::Evaluated(..))).count();
+    let pruned = statuses().filter(|s| matches!(s, Status::Pruned)).count();
+    let infeasible = n_designs - evaluated - pruned;
+    let rate = n_designs as f64 / seconds;
+    println!(
+        "{name:<14}{n_designs:>9}{evaluated:>11}{:>8.1}%{infeasible:>12}{seconds:>10.2}{rate:>14.0}",
+        100.0 * pruned as f64 / n_designs as f64,
+    );
+    for walk in &survey.walks {
+        let best = walk.ranking().into_iter().next();
+        println!(
+            "  {:?} {:?}",
+            best.map(|b| &setup.candidates[b]),
+            best.map(|b| &walk.statuses[b])
+        );
+    }
+}

@@ -1,0 +1,213 @@
+//! What an unfinished search already knows, kept so that a kill at any moment loses nothing.
+//!
+//! A journal is a text file: one line per fact, each behind its own checksum, appended and never
+//! changed. The first line names the request; a journal of another request is refused. A line
+//! that was cut off in the middle ends the journal there: what stood after it is evaluated anew,
+//! with the same result.
+//!
+//! A lock on a file beside it keeps two searches out of the same directory; the system lets go of
+//! it when the process ends, however it ends.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::fs::File;
+use std::io;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+
+use super::Refusal;
+use crate::search::Memory;
+
+/// The facts of a search that is under way, on disk.
+pub struct Journal {
+    path: PathBuf,
+    file: Mutex<File>,
+    known: BTreeMap<String, String>,
+    failed: Mutex<Option<io::Error>>,
+    /// Held until the journal is dropped.
+    _lock: File,
+}
+
+/// Whether facts of an earlier search are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Whatever was there is forgotten.
+    Anew,
+    /// Facts of the same request are kept.
+    Resume,
+}
+
+impl Journal {
+    /// Opens the journal of `directory`, which must exist, for the request that `header` names.
+    pub fn open(directory: &Path, header: &str, start: Start) -> Result<Self, Refusal> {
+        let lock = lock(directory)?;
+        let path = directory.join("journal.jsonl");
+        let unwritable = |reason| Refusal::Unwritable { place: path.display().to_string(), reason };
+        let text = match start {
+            Start::Anew => Vec::new(),
+            Start::Resume => match fs::read(&path) {
+                Ok(text) => text,
+                Err(reason) if reason.kind() == io::ErrorKind::NotFound => Vec::new(),
+                Err(reason) => return Err(unwritable(reason)),
+            },
+        };
+        let (lines, n_bytes_intact) = intact_lines(&text);
+        if lines.first().is_some_and(|found| *found != header) {
+            return Err(Refusal::Options(format!(
+                "{}: belongs to another request or version; search without --resume to begin \
+                 anew, or choose another --out",
+                path.display()
+            )));
+        }
+        let known = lines.iter().skip(1).filter_map(|line| line.split_once('\t'));
+        let known = known.map(|(key, fact)| (key.to_owned(), fact.to_owned())).collect();
+        let mut options = fs::OpenOptions::new();
+        let mut file =
+            options.create(true).truncate(false).write(true).open(&path).map_err(unwritable)?;
+        file.set_len(n_bytes_intact).map_err(unwritable)?;
+        io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(unwritable)?;
+        if lines.is_empty() {
+            file.write_all(line_of(header).as_bytes()).map_err(unwritable)?;
+        }
+        Ok(Self { path, file: Mutex::new(file), known, failed: Mutex::new(None), _lock: lock })
+    }
+
+    /// Whether every fact could be written.
+    pub fn healthy(&self) -> Result<(), Refusal> {
+        match unpoisoned(&self.failed).take() {
+            None => Ok(()),
+            Some(reason) => {
+                Err(Refusal::Unwritable { place: self.path.display().to_string(), reason })
+            }
+        }
+    }
+
+    /// Ends a finished search: its answer is on disk, the journal is not needed any more.
+    pub fn forget(self) -> Result<(), Refusal> {
+        let place = self.path.display().to_string();
+        fs::remove_file(&self.path).map_err(|reason| Refusal::Unwritable { place, reason })
+    }
+}
+
+impl Memory for Journal {
+    fn recall(&self, key: &str) -> Option<&str> {
+        self.known.get(key).map(String::as_str)
+    }
+
+    fn remember(&self, key: &str, fact: &str) {
+        let line = line_of(&format!("{key}\t{fact}"));
+        // One call per line: a kill can cut a line short, but not mix two.
+        if let Err(reason) = unpoisoned(&self.file).write_all(line.as_bytes()) {
+            unpoisoned(&self.failed).get_or_insert(reason);
+        }
+    }
+
+    fn fails(&self) -> bool {
+        unpoisoned(&self.failed).is_some()
+    }
+}
+
+/// A lock that a panicking thread left behind is as good as any: what it guards is never half done.
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn lock(directory: &Path) -> Result<File, Refusal> {
+    let path = directory.join(".lock");
+    let place = path.display().to_string();
+    let file = File::create(&path)
+        .map_err(|reason| Refusal::Unwritable { place: place.clone(), reason })?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(Refusal::Options(format!(
+            "{}: another search is writing there; wait for it or choose another --out",
+            directory.display()
+        ))),
+        Err(fs::TryLockError::Error(reason)) => Err(Refusal::Unwritable { place, reason }),
+    }
+}
+
+fn line_of(content: &str) -> String {
+    format!("{:016x} {content}\n", checksum(content))
+}
+
+/// The lines up to the first that is damaged or cut off, without checksums, and their bytes.
+fn intact_lines(text: &[u8]) -> (Vec<&str>, u64) {
+    let mut lines = Vec::new();
+    let mut n_bytes = 0;
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        let content = std::str::from_utf8(line).ok().and_then(|line| {
+            let (sum, content) = line.strip_suffix('\n')?.split_once(' ')?;
+            (sum == format!("{:016x}", checksum(content))).then_some(content)
+        });
+        let Some(content) = content else { break };
+        lines.push(content);
+        n_bytes += line.len() as u64;
+    }
+    (lines, n_bytes)
+}
+
+/// FNV-1a: finds torn writes; nobody is trying to forge a journal.
+fn checksum(content: &str) -> u64 {
+    content.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fresh_directory(name: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("phaze-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).unwrap();
+        directory
+    }
+
+    #[test]
+    fn a_journal_cut_anywhere_keeps_the_lines_before_the_cut() {
+        let directory = fresh_directory("cut");
+        let journal = Journal::open(&directory, "request", Start::Anew).unwrap();
+        for key in ["a", "b", "c"] {
+            journal.remember(key, "{\"x\":1}");
+        }
+        drop(journal);
+        let path = directory.join("journal.jsonl");
+        let whole = fs::read(&path).unwrap();
+        for n_bytes in 0..=whole.len() {
+            fs::write(&path, &whole[..n_bytes]).unwrap();
+            let journal = Journal::open(&directory, "request", Start::Resume).unwrap();
+            let n_lines = whole[..n_bytes].split(|&byte| byte == b'\n').count() - 1;
+            assert_eq!(journal.known.len(), n_lines.saturating_sub(1), "cut at {n_bytes}");
+            journal.remember("d", "{}");
+            drop(journal);
+            let again = Journal::open(&directory, "request", Start::Resume).unwrap();
+            assert_eq!(again.recall("d"), Some("{}"), "cut at {n_bytes}");
+        }
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn two_searches_do_not_share_a_directory() {
+        let directory = fresh_directory("lock");
+        let first = Journal::open(&directory, "request", Start::Anew).unwrap();
+        assert!(Journal::open(&directory, "request", Start::Resume).is_err());
+        drop(first);
+        assert!(Journal::open(&directory, "request", Start::Resume).is_ok());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn the_journal_of_another_request_is_refused() {
+        let directory = fresh_directory("other");
+        drop(Journal::open(&directory, "one", Start::Anew).unwrap());
+        assert!(Journal::open(&directory, "two", Start::Resume).is_err());
+        assert!(Journal::open(&directory, "two", Start::Anew).is_ok());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

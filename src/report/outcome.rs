@@ -1,0 +1,304 @@
+//! The answer of a search on a terminal.
+
+use std::io;
+use std::io::Write;
+
+use super::quantity::bytes;
+use super::quantity::grouped;
+use super::quantity::percent;
+use super::quantity::si;
+use crate::search::DesignFacts;
+use crate::search::Entry;
+use crate::search::ModelResult;
+use crate::search::Objective;
+use crate::search::Outcome;
+use crate::units::Bytes;
+
+/// The winner, what it is compared with, the proof, and what would help next.
+pub fn text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    let request = &outcome.request;
+    for model in &outcome.models {
+        writeln!(
+            out,
+            "{}: {} parameters, sequences of {}",
+            model.name,
+            grouped(model.parameters),
+            grouped(model.sequence)
+        )?;
+    }
+    writeln!(
+        out,
+        "{} accelerators, batches of {} sequences, {} designs of at most {:.1} mm²\n",
+        grouped(request.devices),
+        grouped(request.global_batch),
+        grouped(outcome.proof.designs as u64),
+        request.space.max_area_nm2 as f64 / 1e12
+    )?;
+    let Some(winner) = &outcome.winner else {
+        let reason = outcome.infeasible_reason.as_deref().unwrap_or("nothing fits");
+        writeln!(out, "No design of the space can train this: {reason}")?;
+        return proof(outcome, out);
+    };
+    design(&winner.design, out)?;
+    for result in &winner.results {
+        plan(result, outcome, out)?;
+    }
+    comparison(outcome, winner, out)?;
+    by_hbm(outcome, out)?;
+    if request.pareto || request.top > 1 {
+        listings(outcome, out)?;
+    }
+    proof(outcome, out)?;
+    limits(outcome, out)
+}
+
+/// A design in one line.
+pub fn design_line(design: &DesignFacts) -> String {
+    format!(
+        "{} TC {}x{}, {} VC {}, {}, {} HBM",
+        grouped(design.tensor_cores),
+        design.width,
+        design.depth,
+        grouped(design.vector_cores),
+        design.vector_width,
+        bytes(Bytes(design.glb_bytes)),
+        bytes(Bytes(design.hbm_bytes))
+    )
+}
+
+/// The objective's value with its unit.
+pub fn value(objective: Objective, n_models: usize, value: f64) -> String {
+    if n_models > 1 {
+        return format!("{value:.4}");
+    }
+    match objective {
+        Objective::Throughput => format!("{} sequences/s", significant(value)),
+        Objective::ThroughputPerArea => format!("{} sequences/s/mm²", significant(value)),
+        Objective::EnergyPerToken => si(value, "J/token"),
+    }
+}
+
+fn design(design: &DesignFacts, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "The best chip")?;
+    writeln!(
+        out,
+        "  {:<16}{} of {} x {}, {} local each",
+        "tensor cores",
+        grouped(design.tensor_cores),
+        design.width,
+        design.depth,
+        bytes(Bytes(design.local_tensor_bytes))
+    )?;
+    writeln!(
+        out,
+        "  {:<16}{} of {} lanes, {} local each",
+        "vector cores",
+        grouped(design.vector_cores),
+        design.vector_width,
+        bytes(Bytes(design.local_vector_bytes))
+    )?;
+    writeln!(
+        out,
+        "  {:<16}{} global buffer, {} HBM at {}",
+        "memories",
+        bytes(Bytes(design.glb_bytes)),
+        bytes(Bytes(design.hbm_bytes)),
+        si(design.hbm_bytes_per_s as f64, "B/s")
+    )?;
+    let area = &design.area;
+    let share = |part: f64| percent(part / design.area_um2);
+    writeln!(
+        out,
+        "  {:<16}{:.1} mm²: arrays {}, their buffers {}, vector {}, global buffer {}",
+        "area",
+        design.area_um2 / 1e6,
+        share(area.tensor_cores_um2),
+        share(area.tensor_local_um2),
+        share(area.vector_cores_um2 + area.vector_local_um2),
+        share(area.glb_um2)
+    )?;
+    writeln!(out, "  {:<16}{}\n", "peak", si(design.peak_flops_per_s, "FLOP/s"))
+}
+
+fn plan(result: &ModelResult, outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    let named = if outcome.models.len() > 1 { format!(" {}", result.model) } else { String::new() };
+    writeln!(out, "How to train{named} on it")?;
+    writeln!(out, "  {:<16}{}", "strategy", result.strategy.sentence)?;
+    let simulated = match result.simulated_time_per_batch_s {
+        Some(time) if time > result.time_per_batch_s * (1.0 + 1e-9) => {
+            format!(" (simulated {}: more than the closed form)", si(time, "s"))
+        }
+        Some(time) => format!(" (simulated {})", si(time, "s")),
+        None => String::new(),
+    };
+    writeln!(out, "  {:<16}{}{simulated}", "time per batch", si(result.time_per_batch_s, "s"))?;
+    writeln!(
+        out,
+        "  {:<16}{} sequences/s, {} tokens/s",
+        "throughput",
+        significant(result.throughput_sequences_per_s),
+        grouped(whole(result.tokens_per_s))
+    )?;
+    writeln!(
+        out,
+        "  {:<16}{} of {} devices in use ({} of all {})",
+        "MFU",
+        percent(result.mfu),
+        grouped(result.strategy.devices_used),
+        percent(result.mfu_requested_devices),
+        grouped(outcome.request.devices)
+    )?;
+    writeln!(
+        out,
+        "  {:<16}{} per token, {} per device on average (static and network power assumed)\n",
+        "energy",
+        si(result.energy_per_token_j, "J"),
+        si(result.average_power_w, "W")
+    )
+}
+
+fn comparison(outcome: &Outcome, winner: &Entry, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "Against the baselines{:>31}{:>14}", "throughput", "winner is")?;
+    let own = winner.results.first().map_or(0.0, |result| result.throughput_sequences_per_s);
+    writeln!(out, "  {:<36}{:>14}", "this design and plan", significant(own))?;
+    for baseline in &outcome.baselines {
+        let found = baseline.entry.as_ref().and_then(|entry| entry.results.first());
+        match (found, baseline.winner_ratio) {
+            (Some(result), Some(ratio)) => writeln!(
+                out,
+                "  {:<36}{:>14}{:>12.3}x",
+                baseline.name,
+                significant(result.throughput_sequences_per_s),
+                ratio
+            )?,
+            _ => writeln!(
+                out,
+                "  {:<36}{:>14}  {}",
+                baseline.name,
+                "does not fit",
+                baseline.reason.as_deref().unwrap_or_default()
+            )?,
+        }
+    }
+    writeln!(out)
+}
+
+fn by_hbm(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "The best for each HBM size, each proved")?;
+    for best in &outcome.best_by_hbm {
+        match &best.entry {
+            Some(entry) => writeln!(
+                out,
+                "  {:>4} GiB  {:<22} {:<44} {}",
+                best.hbm_gib,
+                value(outcome.request.objective, outcome.models.len(), entry.value),
+                design_line(&entry.design),
+                entry.results.first().map_or("", |result| &result.strategy.sentence)
+            )?,
+            None => writeln!(out, "  {:>4} GiB  nothing fits", best.hbm_gib)?,
+        }
+    }
+    writeln!(out)
+}
+
+fn listings(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    let lists = [("The best designs", &outcome.top), ("The Pareto front", &outcome.pareto)];
+    for (title, list) in lists {
+        let scope = if list.exact { "of the whole space" } else { "of what was evaluated" };
+        writeln!(out, "{title} {scope}")?;
+        writeln!(out, "  {:>22} {:>10} {:>12}  design", "objective", "area", "energy")?;
+        for entry in &list.entries {
+            let energy = entry.results.first().map_or(0.0, |result| result.energy_per_token_j);
+            writeln!(
+                out,
+                "  {:>22} {:>6.1} mm² {:>12}  {}",
+                value(outcome.request.objective, outcome.models.len(), entry.value),
+                entry.design.area_um2 / 1e6,
+                si(energy, "J/token"),
+                design_line(&entry.design)
+            )?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn proof(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "The proof")?;
+    writeln!(out, "  {}", outcome.proof.statement)?;
+    writeln!(
+        out,
+        "  {:>8} {:>10} {:>10} {:>11} {:>9}   best bound of what was pruned",
+        "HBM", "evaluated", "pruned", "infeasible", "gap"
+    )?;
+    for row in &outcome.proof.by_hbm {
+        let bound = match (row.best_pruned_bound, row.best_value) {
+            (Some(bound), Some(best)) => format!(
+                "{} ({} of the best)",
+                value(outcome.request.objective, outcome.models.len(), bound),
+                percent(bound / best)
+            ),
+            _ => "nothing was pruned".into(),
+        };
+        writeln!(
+            out,
+            "  {:>4} GiB {:>10} {:>10} {:>11} {:>9}   {bound}",
+            row.hbm_gib,
+            grouped(row.evaluated as u64),
+            grouped(row.pruned as u64),
+            grouped(row.infeasible as u64),
+            percent(row.gap)
+        )?;
+    }
+    writeln!(out)
+}
+
+fn limits(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "What limits it")?;
+    let mut shares = outcome.limited_by.clone();
+    shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+    for share in shares.iter().filter(|share| share.share >= 0.0005) {
+        let bar = "█".repeat(whole(share.share * 40.0).try_into().unwrap_or(0));
+        writeln!(out, "  {:<28}{:>7}  {bar}", share.what, percent(share.share))?;
+    }
+    writeln!(out, "\nWhich knob would help next (everything else re-optimised, area not limited)")?;
+    let mut knobs = outcome.sensitivities.clone();
+    knobs.sort_by(|a, b| {
+        let ratio = |s: &crate::search::Sensitivity| s.throughput_ratio.unwrap_or(0.0);
+        ratio(b).total_cmp(&ratio(a))
+    });
+    for knob in &knobs {
+        let name = format!("{} {}", knob.knob, knob.change);
+        match knob.throughput_ratio {
+            Some(ratio) => writeln!(
+                out,
+                "  {name:<34}{:>+8.1} % throughput {:>+8.1} % area",
+                (ratio - 1.0) * 100.0,
+                (knob.area_ratio.unwrap_or(1.0) - 1.0) * 100.0
+            )?,
+            None => {
+                writeln!(out, "  {name:<34}{}", knob.note.as_deref().unwrap_or("does not fit"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn significant(value: f64) -> String {
+    match value {
+        v if v >= 1000.0 => grouped(whole(v)),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v if v >= 0.1 => format!("{v:.3}"),
+        v => format!("{v:.3e}"),
+    }
+}
+
+fn whole(value: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "figures for people are positive, and the cast saturates"
+    )]
+    let whole = value.round() as u64;
+    whole
+}

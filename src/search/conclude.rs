@@ -1,0 +1,304 @@
+//! From what was surveyed to what is answered: the winner in full, comparisons, and the proof.
+
+use rayon::prelude::*;
+
+use super::BestByHbm;
+use super::Chosen;
+use super::Entry;
+use super::Listing;
+use super::ModelFacts;
+use super::Outcome;
+use super::Proof;
+use super::ProofByHbm;
+use super::Setup;
+use super::Share;
+use super::Survey;
+use super::baselines::References;
+use super::baselines::baselines;
+use super::entry::entry;
+use super::evaluate::Best;
+use super::evaluate::Evaluator;
+use super::sensitivity::sensitivities;
+use super::survey::best_place;
+use super::walk::Status;
+use super::walk::Walk;
+use crate::placement::Obstacle;
+use crate::placement::Problem;
+use crate::placement::obstacle;
+use crate::placement::solve;
+use crate::plan::Recompute;
+use crate::units::Bytes;
+
+/// How many of the best designs are told in full, exact or not.
+const TOLD: usize = 20;
+
+/// The whole answer; `stopped_by` says what ended the search early.
+pub fn outcome(
+    setup: &Setup,
+    survey: &Survey,
+    references: &References,
+    stopped_by: Option<&str>,
+) -> Outcome {
+    let evaluator = Evaluator::new(setup);
+    let teller = Teller { evaluator: &evaluator, survey };
+    let place = best_place(&survey.walks);
+    let winner = place.map(|place| teller.best(place));
+    let entries = |places: Vec<(usize, usize)>| -> Vec<Entry> {
+        places.into_par_iter().map(|place| teller.entry(place)).collect()
+    };
+    let request = &setup.request;
+    let told = entries(teller.top(TOLD.max(request.top)));
+    let front = entries(teller.front());
+    let compared = match (&winner, place) {
+        (Some(best), Some((hbm, _))) => baselines(&evaluator, &survey.judge, references, hbm, best),
+        _ => Vec::new(),
+    };
+    let winner_entry = place.map(|place| teller.entry(place));
+    let turned = match (&winner, place) {
+        (Some(best), Some((hbm, design))) => {
+            let own: Vec<_> = best.iter().map(|best| best.chosen.standing).collect();
+            sensitivities(setup, &setup.chip(design, hbm), &own)
+        }
+        _ => Vec::new(),
+    };
+    Outcome {
+        schema: "phaze-outcome".into(),
+        version: 1,
+        phaze: env!("CARGO_PKG_VERSION").into(),
+        request: request.clone(),
+        models: models(setup, survey),
+        infeasible_reason: winner_entry.is_none().then(|| teller.reason()),
+        best_by_hbm: teller.best_by_hbm(),
+        baselines: compared,
+        pareto: Listing {
+            exact: survey.complete && (request.pareto || request.exhaustive),
+            entries: front,
+        },
+        top: Listing { exact: survey.complete && request.top >= told.len(), entries: told },
+        proof: teller.proof(stopped_by),
+        limited_by: winner_entry.as_ref().map(limits).unwrap_or_default(),
+        winner: winner_entry,
+        sensitivities: turned,
+    }
+}
+
+fn models(setup: &Setup, survey: &Survey) -> Vec<ModelFacts> {
+    let trainings = setup.trainings.iter().zip(&survey.own_best);
+    trainings
+        .map(|(training, own_best)| ModelFacts {
+            name: training.name.clone(),
+            sequence: training.sequence,
+            parameters: training.model.parameters(),
+            flops_per_sequence: training.flops_per_sequence.0 as f64,
+            best_throughput_sequences_per_s: own_best
+                .map(|standing| setup.request.global_batch as f64 / standing.time.seconds()),
+        })
+        .collect()
+}
+
+/// Where the time of the first model's batch goes, as shares.
+fn limits(winner: &Entry) -> Vec<Share> {
+    let Some(result) = winner.results.first() else { return Vec::new() };
+    let parts = result.breakdown_s.parts();
+    let total = result.breakdown_s.total();
+    parts
+        .iter()
+        .map(|(what, seconds)| Share { what: (*what).into(), share: seconds / total })
+        .collect()
+}
+
+/// Tells of places in a survey: a walk and a candidate.
+struct Teller<'a> {
+    evaluator: &'a Evaluator<'a>,
+    survey: &'a Survey,
+}
+
+impl Teller<'_> {
+    /// The exact best at a place, found once more with all that it rests on.
+    fn best(&self, (hbm, design): (usize, usize)) -> Vec<Best> {
+        let models = 0..self.evaluator.setup.trainings.len();
+        models
+            .map(|model| {
+                self.evaluator.best(model, design, hbm).expect("it was found before, and is again")
+            })
+            .collect()
+    }
+
+    fn entry(&self, place: (usize, usize)) -> Entry {
+        let (hbm, design) = place;
+        let chip = self.evaluator.setup.chip(design, hbm);
+        let best = self.best(place);
+        entry(self.evaluator, &self.survey.judge, &chip, Some(design), None, &best)
+    }
+
+    /// The best places over all sizes of memory; each design once, with its best size.
+    fn top(&self, n: usize) -> Vec<(usize, usize)> {
+        let mut all = Vec::new();
+        for (hbm, walk) in self.survey.walks.iter().enumerate() {
+            all.extend(walk.evaluated().map(|(at, merit, _)| (merit.value, merit.area, hbm, at)));
+        }
+        all.sort_unstable();
+        let mut seen = std::collections::BTreeSet::new();
+        let places = all.into_iter().map(|(_, _, hbm, design)| (hbm, design));
+        places.filter(|(_, design)| seen.insert(*design)).take(n).collect()
+    }
+
+    /// The places that no other beats in throughput, area and energy, over all sizes of memory.
+    fn front(&self) -> Vec<(usize, usize)> {
+        let walks = self.survey.walks.iter().enumerate();
+        let mut candidates: Vec<_> = walks
+            .flat_map(|(hbm, walk)| {
+                let merit = move |design: usize| match &walk.statuses[design] {
+                    Status::Evaluated(merit, _) => Some((*merit, (hbm, design))),
+                    _ => None,
+                };
+                walk.front().into_iter().filter_map(merit)
+            })
+            .collect();
+        candidates.sort_unstable_by_key(|(merit, place)| {
+            (merit.area, merit.slowness, merit.energy, *place)
+        });
+        let undominated = |(merit, _): &&(super::walk::Merit, (usize, usize))| {
+            !candidates.iter().any(|(other, _)| other.dominates(merit))
+        };
+        candidates.iter().filter(undominated).map(|(_, place)| *place).collect()
+    }
+
+    fn best_by_hbm(&self) -> Vec<BestByHbm> {
+        let walks = self.survey.walks.iter().enumerate();
+        walks
+            .map(|(hbm, walk)| BestByHbm {
+                hbm_gib: self.evaluator.setup.request.space.hbm_gib[hbm],
+                entry: walk.ranking().first().map(|&design| self.entry((hbm, design))),
+            })
+            .collect()
+    }
+
+    fn proof(&self, stopped_by: Option<&str>) -> Proof {
+        let by_hbm: Vec<ProofByHbm> =
+            self.survey.walks.iter().enumerate().map(|(hbm, walk)| self.row(hbm, walk)).collect();
+        let gap = by_hbm.iter().map(|row| row.gap).fold(0.0, f64::max);
+        let sum = |count: fn(&ProofByHbm) -> usize| by_hbm.iter().map(count).sum::<usize>();
+        let complete = self.survey.complete && gap == 0.0;
+        let counts = format!(
+            "of {} designs x {} HBM sizes, {} were evaluated exactly, {} cannot be better even by \
+             their optimistic bound, and on {} nothing fits",
+            self.evaluator.setup.candidates.len(),
+            by_hbm.len(),
+            sum(|row| row.evaluated),
+            sum(|row| row.pruned),
+            sum(|row| row.infeasible)
+        );
+        let statement = match stopped_by {
+            Some(reason) => format!(
+                "Not proved: stopped by {reason}; {counts}, and {} were not looked at.",
+                sum(|row| row.open)
+            ),
+            None if gap > 0.0 => format!(
+                "Proved to within {:.3} %: {counts}; some schedules are not proved to the last \
+                 picosecond.",
+                gap * 100.0
+            ),
+            None => format!("Proved: {counts}."),
+        };
+        Proof {
+            complete,
+            stopped_by: stopped_by.map(str::to_owned),
+            designs: self.evaluator.setup.candidates.len(),
+            statement,
+            by_hbm,
+        }
+    }
+
+    fn row(&self, hbm: usize, walk: &Walk<Vec<Chosen>>) -> ProofByHbm {
+        let count = |wanted: fn(&Status<Vec<Chosen>>) -> bool| {
+            walk.statuses.iter().filter(|status| wanted(status)).count()
+        };
+        let best = walk.evaluated().map(|(_, merit, _)| merit.value).min();
+        let left = walk.best_bound_left();
+        let figure = |value: u128| self.survey.judge.figure(value);
+        ProofByHbm {
+            hbm_gib: self.evaluator.setup.request.space.hbm_gib[hbm],
+            evaluated: count(|status| matches!(status, Status::Evaluated(..))),
+            pruned: count(|status| matches!(status, Status::Pruned)),
+            infeasible: count(|status| matches!(status, Status::Infeasible)),
+            open: count(|status| matches!(status, Status::Open)),
+            best_pruned_bound: left.map(figure),
+            best_value: best.map(figure),
+            gap: Self::gap(walk, best, left),
+        }
+    }
+
+    /// By what part of the best value something unknown could be better, at the most.
+    fn gap(walk: &Walk<Vec<Chosen>>, best: Option<u128>, left: Option<u128>) -> f64 {
+        let Some(best) = best else {
+            return if left.is_some() { 1.0 } else { 0.0 };
+        };
+        // Unproved schedules leave every evaluated time uncertain by the same part as its value.
+        let part =
+            |chosen: &Chosen| chosen.least_time.0 as f64 / chosen.standing.time.0.max(1) as f64;
+        let certain = walk.evaluated().map(|(_, merit, chosen)| {
+            let least = chosen.iter().map(part).fold(1.0, f64::min);
+            merit.value as f64 * least
+        });
+        let possible = certain.chain(left.map(|value| value as f64)).fold(best as f64, f64::min);
+        1.0 - possible / best as f64
+    }
+
+    /// Why nothing fits anywhere.
+    fn reason(&self) -> String {
+        let setup = self.evaluator.setup;
+        if setup.request.power_cap_w.is_some() {
+            let unlimited = (0..setup.candidates.len()).find(|&design| {
+                (0..setup.trainings.len())
+                    .all(|model| self.evaluator.best(model, design, 0).is_some())
+            });
+            if unlimited.is_some() {
+                return "every design that fits draws more than the power cap".into();
+            }
+        }
+        let tightest: Vec<String> =
+            (0..setup.trainings.len()).filter_map(|model| self.tightest(model)).collect();
+        tightest.join("; ")
+    }
+
+    /// What is in the way of a model even at its widest division, with the least kept and the most
+    /// memory; `None` where it does fit.
+    fn tightest(&self, model: usize) -> Option<String> {
+        let setup = self.evaluator.setup;
+        let training = &setup.trainings[model];
+        let widest = training.divisions.iter().enumerate().max_by_key(|(_, division)| {
+            let setting = &division.share.setting;
+            (setting.tensor_parallel, std::cmp::Reverse(setting.micro_batch))
+        });
+        let (division, share) = widest.map(|(at, division)| (at, &division.share))?;
+        let sizes = setup.request.space.hbm_gib.iter().enumerate();
+        let (hbm, gib) = sizes.max_by_key(|(_, gib)| **gib)?;
+        let chip = setup.chip(0, hbm);
+        let (profile, job) = self.evaluator.asked(model, division, &chip)?;
+        let least = [Recompute::Full, Recompute::Stage, Recompute::None];
+        let recompute = least.into_iter().find(|how| setup.request.recompute.contains(how))?;
+        let problem = Problem::new(&profile, &job, recompute);
+        if matches!(solve(&problem, None), Ok(Some(_))) {
+            return None;
+        }
+        let name = &training.name;
+        let width = share.setting.tensor_parallel;
+        Some(match obstacle(&problem) {
+            Obstacle::Layer { layer, needed } => format!(
+                "{name}: layer {layer} ({}) alone needs {:.1} GiB of {gib} GiB at width {width}",
+                profile.layer(layer).name,
+                needed as f64 / Bytes::GIB.0 as f64
+            ),
+            Obstacle::Devices { needed: Some(needed) } => format!(
+                "{name}: one pipeline needs at least {needed} devices of {gib} GiB at width \
+                 {width}, and there are {}",
+                setup.request.devices
+            ),
+            Obstacle::Devices { needed: None } => format!(
+                "{name}: activations of the micro-batches in flight do not fit in {gib} GiB at \
+                 width {width}, whatever the number of devices"
+            ),
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! The strategies that experts chose for the published evaluation: 1,024 accelerators, batch
+//! 4,096. Micro-batch and recompute are not fixed: the best for each strategy is taken.
+
+use super::evaluate::Degrees;
+
+/// A model of the published evaluation.
+#[derive(Clone, Copy, Debug)]
+pub struct Published {
+    /// Its built-in name.
+    pub model: &'static str,
+    /// Tokens in a sequence.
+    pub sequence: u64,
+    /// What the experts chose.
+    pub degrees: Degrees,
+    /// The tensor-parallel widths that the evaluation searched.
+    pub widths: &'static [u64],
+}
+
+const fn published(
+    model: &'static str,
+    sequence: u64,
+    (stages, data_parallel, tensor_parallel): (usize, u64, u64),
+    widths: &'static [u64],
+) -> Published {
+    let degrees = Degrees { stages, data_parallel, tensor_parallel };
+    Published { model, sequence, degrees, widths }
+}
+
+/// The eight models, in the order in which the evaluation lists them.
+pub const PUBLISHED: [Published; 8] = [
+    published("opt-350m", 2048, (12, 85, 1), &[1]),
+    published("bert-large", 512, (8, 128, 1), &[1]),
+    published("gpt2-xl", 1024, (32, 32, 1), &[1]),
+    published("megatron-bert", 512, (8, 128, 1), &[1, 2, 4, 8]),
+    published("megatron-gpt2-2.5b", 1024, (8, 32, 4), &[1, 2, 4]),
+    published("megatron-gpt2-8.3b", 1024, (8, 16, 8), &[1, 2, 4, 8]),
+    published("gpt3-175b", 2048, (32, 8, 4), &[4, 8]),
+    published("llama2-7b", 4096, (8, 128, 1), &[1]),
+];
+
+/// The experts' strategy for a model.
+pub fn strategy(model: &str) -> Option<Degrees> {
+    PUBLISHED.iter().find(|known| known.model == model).map(|known| known.degrees)
+}

@@ -1,0 +1,146 @@
+//! A lower bound on the time of a layer's pass on any design, in well under a microsecond.
+//!
+//! In: the operators of a pass ([`Sketch::new`]) and a design's peak rates ([`Rates`]).
+//! Out: a time that no mapping and no schedule of them can beat (docs/search.md, steps 1 and 2).
+//!
+//! Floats serve for speed; each answer is lowered by more than their error, so it stays a bound.
+
+use crate::graph::Dag;
+use crate::model::op::Matmul;
+
+/// What an operator needs at the least, whatever the design.
+#[derive(Clone, Debug)]
+pub struct Needs {
+    /// The product, where there is one.
+    pub matmul: Option<Matmul>,
+    /// Cycles of one vector lane.
+    pub lane_cycles: u64,
+    /// Bytes that cross HBM at least once.
+    pub hbm_bytes: u64,
+    /// Picoseconds on the network, which no design changes.
+    pub network: u64,
+}
+
+/// What a design can do at the most, in picoseconds for each.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    /// One step of all arrays together: a cycle divided by the tensor cores.
+    pub step: f64,
+    /// One cycle of one lane, by all lanes together.
+    pub lane_cycle: f64,
+    /// One byte through HBM.
+    pub byte: f64,
+}
+
+/// A pass of a layer, prepared for one shape of array.
+#[derive(Clone, Debug)]
+pub struct Sketch {
+    ops: Vec<OpSketch>,
+    /// Predecessors of all operators, one after the other.
+    reads: Vec<u32>,
+    total: [f64; 4],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpSketch {
+    steps: f64,
+    lane_cycles: f64,
+    hbm_bytes: f64,
+    network: f64,
+    /// Where its predecessors end in `reads`.
+    reads_end: u32,
+}
+
+/// More than all rounding of a few hundred float operations, relative.
+const FLOAT_ERROR: f64 = 1e-9;
+
+impl Sketch {
+    /// Prepares a pass for arrays of `width` x `depth`.
+    pub fn new(pass: &Dag<Needs>, width: u64, depth: u64) -> Self {
+        let mut reads = Vec::new();
+        let mut ops = Vec::with_capacity(pass.len());
+        let mut total = [0.0; 4];
+        for id in pass.ids() {
+            let needs = pass.node(id);
+            reads.extend(pass.predecessors(id).iter().map(|read| small(read.index())));
+            let steps = needs.matmul.map_or(0, |matmul| array_steps(matmul, width, depth));
+            let op = OpSketch {
+                steps: steps as f64,
+                lane_cycles: needs.lane_cycles as f64,
+                hbm_bytes: needs.hbm_bytes as f64,
+                network: needs.network as f64,
+                reads_end: small(reads.len()),
+            };
+            let parts = [op.steps, op.lane_cycles, op.hbm_bytes, op.network];
+            for (sum, part) in total.iter_mut().zip(parts) {
+                *sum += part;
+            }
+            ops.push(op);
+        }
+        Self { ops, reads, total }
+    }
+
+    /// Picoseconds of all operators one after another, each at its least.
+    pub fn least_sum(&self, rates: &Rates) -> u64 {
+        let sum = self.ops.iter().map(|op| rates.slowest_part(op)).sum::<f64>();
+        lowered(sum)
+    }
+
+    /// Picoseconds that the pass takes at the least; `ends` is scratch space.
+    pub fn least_time(&self, rates: &Rates, ends: &mut Vec<f64>) -> f64 {
+        let [steps, lane_cycles, hbm_bytes, network] = self.total;
+        let all = OpSketch { steps, lane_cycles, hbm_bytes, network, reads_end: 0 };
+        let mut least = rates.slowest_part(&all);
+        ends.clear();
+        let mut first_read = 0;
+        for op in &self.ops {
+            let last_read = op.reads_end as usize;
+            let start = self.reads[first_read..last_read]
+                .iter()
+                .fold(0.0_f64, |latest, &read| latest.max(ends[read as usize]));
+            first_read = last_read;
+            let end = start + rates.slowest_part(op);
+            least = least.max(end);
+            ends.push(end);
+        }
+        least
+    }
+}
+
+impl Rates {
+    /// What an operator needs longest of.
+    fn slowest_part(&self, op: &OpSketch) -> f64 {
+        (op.steps * self.step)
+            .max(op.lane_cycles * self.lane_cycle)
+            .max(op.hbm_bytes * self.byte)
+            .max(op.network)
+    }
+}
+
+/// A float time as whole picoseconds that are no more than the exact one.
+pub fn lowered(picoseconds: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "times are positive; rounding down is wanted, and the cast ends at the largest time"
+    )]
+    let whole = (picoseconds * (1.0 - FLOAT_ERROR)) as u64;
+    whole
+}
+
+fn small(index: usize) -> u32 {
+    u32::try_from(index).expect("a layer has fewer than four billion edges")
+}
+
+/// Steps of all arrays together, for the best of the six ways to lay a product on the array.
+///
+/// A split over cores can only add steps: ⌈⌈x/P⌉/w⌉ ≥ ⌈x/w⌉/P.
+fn array_steps(matmul: Matmul, width: u64, depth: u64) -> u64 {
+    let Matmul { b, m, k, n } = matmul;
+    let ways = [(m, k, n), (k, m, n), (m, n, k), (n, m, k), (k, n, m), (n, k, m)];
+    let steps = ways.map(|(x, y, z)| {
+        u128::from(x.div_ceil(width)) * u128::from(y.div_ceil(depth)) * u128::from(z)
+    });
+    let least = steps.into_iter().min().expect("there are six ways") * u128::from(b);
+    u64::try_from(least).expect("a product has fewer than 2^62 multiply-accumulates")
+}

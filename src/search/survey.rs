@@ -1,0 +1,243 @@
+//! The search itself: every size of off-chip memory walked and proved, for each model alone where
+//! there are several, and then for all together.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Setup;
+use super::evaluate::Evaluator;
+use super::objective::Certainty;
+use super::objective::Judge;
+use super::objective::Stake;
+use super::objective::Standing;
+use super::walk::Keep;
+use super::walk::Landscape;
+use super::walk::Merit;
+use super::walk::Observer;
+use super::walk::Walk;
+use super::walk::walk;
+use crate::plan::Recompute;
+use crate::units::Time;
+
+/// What outlives a search that is cut short.
+pub trait Memory: Sync {
+    /// What is known under `key` from before.
+    fn recall(&self, key: &str) -> Option<&str>;
+    /// Keeps a fact for later.
+    fn remember(&self, key: &str, fact: &str);
+    /// Whether facts can no longer be kept.
+    fn fails(&self) -> bool;
+}
+
+/// The best way to train one model on one design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// How good it is.
+    pub standing: Standing,
+    /// The time if every schedule that is not proved ended at its bound; else the time itself.
+    pub least_time: Time,
+    /// Devices that share a layer.
+    pub tensor_parallel: u64,
+    /// Sequences in a micro-batch.
+    pub micro_batch: u64,
+    /// What is computed again.
+    pub recompute: Recompute,
+    /// Copies of the pipeline.
+    pub data_parallel: u64,
+    /// Stages of a pipeline.
+    pub stages: u64,
+    /// Devices in use.
+    pub devices: u64,
+}
+
+/// What is known at the end of a search.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// How designs were judged.
+    pub judge: Judge,
+    /// By size of off-chip memory; candidates are numbered as [`Setup::candidates`]. What is found
+    /// is one [`Chosen`] for each model.
+    pub walks: Vec<Walk<Vec<Chosen>>>,
+    /// Each model's own best throughput; `None` where it fits nowhere, or the search was stopped.
+    pub own_best: Vec<Option<Standing>>,
+    /// Whether nothing was stopped early.
+    pub complete: bool,
+}
+
+/// Searches everything that the request asks for.
+pub fn survey(setup: &Setup, memory: &dyn Memory, observer: &dyn Observer) -> Survey {
+    let evaluator = Evaluator::new(setup);
+    let everything: Vec<usize> = (0..setup.trainings.len()).collect();
+    let mut judge = judge(setup, &everything);
+    let mut own_best = Vec::new();
+    let mut complete = true;
+    if everything.len() > 1 {
+        for &model in &everything {
+            let alone = Judge { stakes: vec![judge.stakes[model]], ..judge.clone() };
+            let view = View { evaluator: &evaluator, memory, models: vec![model], judge: &alone };
+            let keep = Keep { top: 1, front: false, all: false };
+            let walks = view.walk_all(keep, observer);
+            complete &= walks.iter().all(|walk| walk.complete);
+            let best = best_of(&walks).map(|(_, chosen)| chosen[0].standing);
+            let area = best_area(&walks);
+            let cost = best.map(|standing| Judge::cost(judge.objective, standing, area));
+            judge.stakes[model].own_best = cost.unwrap_or(1.0);
+            own_best.push(best);
+        }
+    }
+    let request = &setup.request;
+    let keep = Keep { top: request.top, front: request.pareto, all: request.exhaustive };
+    let view = View { evaluator: &evaluator, memory, models: everything, judge: &judge };
+    let walks = view.walk_all(keep, observer);
+    complete &= walks.iter().all(|walk| walk.complete);
+    if own_best.is_empty() {
+        own_best.push(best_of(&walks).map(|(_, chosen)| chosen[0].standing));
+    }
+    Survey { judge, walks, own_best, complete }
+}
+
+/// How the given models are judged together; own bests are not known yet.
+fn judge(setup: &Setup, models: &[usize]) -> Judge {
+    let sequences = setup.request.global_batch as f64;
+    let stakes = models.iter().map(|&model| {
+        let training = &setup.trainings[model];
+        let tokens = sequences * training.sequence as f64;
+        Stake { weight: training.weight, sequences, tokens, own_best: 1.0 }
+    });
+    Judge {
+        objective: setup.request.objective,
+        combine: setup.request.combine,
+        stakes: stakes.collect(),
+    }
+}
+
+/// The best of all walks: its merit and what was found. Among equals the smaller area wins, then
+/// the smaller memory, then the fewer devices, then the first.
+pub fn best_of(walks: &[Walk<Vec<Chosen>>]) -> Option<(Merit, &Vec<Chosen>)> {
+    best_place(walks).and_then(|(walk, candidate)| {
+        let (_, merit, chosen) = walks[walk].evaluated().find(|(at, _, _)| *at == candidate)?;
+        Some((*merit, chosen))
+    })
+}
+
+/// Where the best of all walks is: the walk and the candidate.
+pub fn best_place(walks: &[Walk<Vec<Chosen>>]) -> Option<(usize, usize)> {
+    let all = walks.iter().enumerate().flat_map(|(at, walk)| {
+        walk.evaluated().map(move |(candidate, merit, chosen)| {
+            let devices: u64 = chosen.iter().map(|chosen| chosen.devices).sum();
+            ((merit.value, merit.area, at, devices, candidate), (at, candidate))
+        })
+    });
+    all.min_by_key(|(key, _)| *key).map(|(_, place)| place)
+}
+
+fn best_area(walks: &[Walk<Vec<Chosen>>]) -> crate::units::Area {
+    let area = best_of(walks).map_or(1, |(merit, _)| merit.area);
+    crate::units::Area(u64::try_from(area).expect("areas of designs have 64 bits"))
+}
+
+/// Some models on all designs, seen by one judge.
+struct View<'a> {
+    evaluator: &'a Evaluator<'a>,
+    memory: &'a dyn Memory,
+    models: Vec<usize>,
+    judge: &'a Judge,
+}
+
+impl View<'_> {
+    fn walk_all(&self, keep: Keep, observer: &dyn Observer) -> Vec<Walk<Vec<Chosen>>> {
+        let setup = self.evaluator.setup;
+        (0..setup.hbm_sizes().len())
+            .map(|hbm| {
+                let names: Vec<&str> =
+                    self.models.iter().map(|&model| setup.trainings[model].name.as_str()).collect();
+                let gib = setup.request.space.hbm_gib[hbm];
+                let what = format!("{} with {gib} GiB", names.join(", "));
+                let stopping = Stopping { observer, memory: self.memory };
+                walk(&AtHbm { view: self, hbm }, keep, &what, &stopping)
+            })
+            .collect()
+    }
+
+    /// What is known or can be found of one model on one candidate.
+    fn chosen(&self, model: usize, candidate: usize, hbm: usize) -> Option<Chosen> {
+        let key = format!("{model}/{hbm}/{candidate}");
+        if let Some(known) = self.memory.recall(&key) {
+            // A fact that does not read as one is found again.
+            if let Ok(chosen) = serde_json::from_str(known) {
+                return chosen;
+            }
+        }
+        let chosen = self.evaluator.best(model, candidate, hbm).map(|best| best.chosen);
+        let fact = serde_json::to_string(&chosen).expect("plain figures can be written");
+        self.memory.remember(&key, &fact);
+        chosen
+    }
+}
+
+/// All candidates with one size of off-chip memory.
+struct AtHbm<'a> {
+    view: &'a View<'a>,
+    hbm: usize,
+}
+
+impl Landscape for AtHbm<'_> {
+    type Found = Vec<Chosen>;
+
+    fn n_candidates(&self) -> usize {
+        self.view.evaluator.setup.candidates.len()
+    }
+
+    fn bound(&self, candidate: usize) -> Option<Merit> {
+        let evaluator = self.view.evaluator;
+        let standings: Option<Vec<Standing>> = self
+            .view
+            .models
+            .iter()
+            .map(|&model| evaluator.optimistic(model, candidate, self.hbm))
+            .collect();
+        let area = evaluator.setup.areas[candidate];
+        Some(self.view.judge.merit(&standings?, area, Certainty::Bound))
+    }
+
+    fn evaluate(&self, candidate: usize) -> Option<(Merit, Vec<Chosen>)> {
+        let setup = self.view.evaluator.setup;
+        let mut found = Vec::with_capacity(self.view.models.len());
+        for &model in &self.view.models {
+            let chosen = self.view.chosen(model, candidate, self.hbm)?;
+            if setup.exceeds_power_cap(&chosen) {
+                return None;
+            }
+            found.push(chosen);
+        }
+        let standings: Vec<Standing> = found.iter().map(|chosen| chosen.standing).collect();
+        let area = setup.areas[candidate];
+        Some((self.view.judge.merit(&standings, area, Certainty::Fact), found))
+    }
+}
+
+/// Stops when the observer says so, and when facts can no longer be kept.
+struct Stopping<'a> {
+    observer: &'a dyn Observer,
+    memory: &'a dyn Memory,
+}
+
+impl Observer for Stopping<'_> {
+    fn begins(&self, what: &str) {
+        self.observer.begins(what);
+    }
+    fn evaluated(&self, what: &str, left: usize) {
+        self.observer.evaluated(what, left);
+    }
+    fn stops(&self) -> bool {
+        self.memory.fails() || self.observer.stops()
+    }
+}
+
+impl Chosen {
+    /// Average power of a device in use, in watts.
+    pub fn average_power(&self) -> f64 {
+        let seconds = self.standing.time.seconds();
+        self.standing.energy.joules() / (seconds * self.devices as f64)
+    }
+}

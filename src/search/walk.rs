@@ -1,0 +1,348 @@
+//! Walks candidates from the most promising on and prunes those that cannot matter any more.
+//!
+//! In: a [`Landscape`] that can bound and evaluate candidates, and what to [`Keep`].
+//! Out: a [`Walk`]: the status of every candidate and the merits found.
+//!
+//! The answer does not depend on the number of threads: candidates are evaluated in batches of a
+//! fixed size, what is known changes only between batches, and a candidate is pruned only where
+//! even its bound is strictly worse than what is kept.
+//! Not here: what a candidate is, files, clocks.
+
+use rayon::prelude::*;
+
+/// How good a candidate is; less is better in every figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Merit {
+    /// The objective.
+    pub value: u128,
+    /// Slowness, one of the three axes of the front.
+    pub slowness: u128,
+    /// Area, the second axis.
+    pub area: u128,
+    /// Energy, the third axis.
+    pub energy: u128,
+}
+
+impl Merit {
+    /// Whether this is at least as good on every axis of the front, and better on one.
+    pub fn dominates(&self, other: &Self) -> bool {
+        let (mine, theirs) = (self.axes(), other.axes());
+        mine != theirs && mine.iter().zip(theirs).all(|(mine, theirs)| *mine <= theirs)
+    }
+
+    fn axes(&self) -> [u128; 3] {
+        [self.slowness, self.area, self.energy]
+    }
+}
+
+/// Candidates numbered from 0 that can be bounded cheaply and evaluated dearly.
+pub trait Landscape: Sync {
+    /// What an evaluation yields besides its merit.
+    type Found: Clone + Send;
+
+    /// How many candidates there are.
+    fn n_candidates(&self) -> usize;
+
+    /// A merit that the candidate cannot beat in any figure; `None` where it surely fits nowhere.
+    fn bound(&self, candidate: usize) -> Option<Merit>;
+
+    /// The candidate's merit; `None` where nothing fits.
+    fn evaluate(&self, candidate: usize) -> Option<(Merit, Self::Found)>;
+}
+
+/// Which candidates must be known exactly at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// The best so many by value; at least one.
+    pub top: usize,
+    /// All that no other dominates.
+    pub front: bool,
+    /// Everything: nothing is pruned.
+    pub all: bool,
+}
+
+/// What became of a candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status<F> {
+    /// Its merit is known.
+    Evaluated(Merit, F),
+    /// Even its bound is worse than what is kept.
+    Pruned,
+    /// Nothing fits on it.
+    Infeasible,
+    /// The walk was stopped before its turn.
+    Open,
+}
+
+/// Where a walk ended.
+#[derive(Clone, Debug)]
+pub struct Walk<F> {
+    /// By candidate: its bound, `None` where it surely fits nowhere.
+    pub bounds: Vec<Option<Merit>>,
+    /// By candidate: what became of it.
+    pub statuses: Vec<Status<F>>,
+    /// Whether the walk was not stopped early.
+    pub complete: bool,
+}
+
+/// Who looks on, counts, and may stop the walk.
+pub trait Observer: Sync {
+    /// A part of the search begins; `what` names it.
+    fn begins(&self, what: &str);
+    /// One more candidate of the part `what` was evaluated; at most `left` remain now.
+    fn evaluated(&self, what: &str, left: usize);
+    /// Whether the walk should end as soon as it can.
+    fn stops(&self) -> bool;
+}
+
+/// Candidates evaluated between two looks at what is known. Part of the answer's definition: a
+/// larger batch evaluates a few more candidates before the first can be pruned.
+const BATCH: usize = 64;
+
+/// Walks the whole landscape.
+pub fn walk<L: Landscape>(
+    landscape: &L,
+    keep: Keep,
+    what: &str,
+    observer: &dyn Observer,
+) -> Walk<L::Found> {
+    observer.begins(what);
+    let bounds: Vec<Option<Merit>> = (0..landscape.n_candidates())
+        .into_par_iter()
+        .map(|candidate| landscape.bound(candidate))
+        .collect();
+    let mut statuses: Vec<Status<L::Found>> = bounds
+        .iter()
+        .map(|bound| if bound.is_some() { Status::Open } else { Status::Infeasible })
+        .collect();
+    let mut order: Vec<(Merit, usize)> = bounds
+        .iter()
+        .enumerate()
+        .filter_map(|(candidate, bound)| bound.map(|bound| (bound, candidate)))
+        .collect();
+    // Among equal values the smaller area comes first, then the published order.
+    order.sort_unstable_by_key(|&(bound, candidate)| (bound.value, bound.area, candidate));
+
+    let mut known = Known { keep, best: Vec::new(), front: Vec::new() };
+    let mut rest = order.as_slice();
+    // Invariant: every candidate before `rest` has its final status.
+    while !rest.is_empty() {
+        let mut batch = Vec::with_capacity(BATCH);
+        while let Some((&(bound, candidate), after)) = rest.split_first() {
+            if batch.len() == BATCH {
+                break;
+            }
+            rest = after;
+            if known.can_matter(&bound) {
+                batch.push(candidate);
+            } else {
+                statuses[candidate] = Status::Pruned;
+            }
+        }
+        let found: Vec<Option<Status<L::Found>>> = batch
+            .par_iter()
+            .map(|&candidate| {
+                if observer.stops() {
+                    return None;
+                }
+                let status = match landscape.evaluate(candidate) {
+                    Some((merit, found)) => Status::Evaluated(merit, found),
+                    None => Status::Infeasible,
+                };
+                observer.evaluated(what, rest.len());
+                Some(status)
+            })
+            .collect();
+        let stopped = found.iter().any(Option::is_none);
+        for (&candidate, status) in batch.iter().zip(found) {
+            let Some(status) = status else { continue };
+            if let Status::Evaluated(merit, _) = &status {
+                known.learn(*merit);
+            }
+            statuses[candidate] = status;
+        }
+        if stopped {
+            return Walk { bounds, statuses, complete: false };
+        }
+    }
+    Walk { bounds, statuses, complete: true }
+}
+
+/// What evaluations have shown so far, as far as pruning needs it.
+struct Known {
+    keep: Keep,
+    /// The best values, ascending, at most `keep.top` of them.
+    best: Vec<u128>,
+    /// Merits that no other dominates; empty unless the front is kept.
+    front: Vec<Merit>,
+}
+
+impl Known {
+    fn can_matter(&self, bound: &Merit) -> bool {
+        let may_be_among_the_best = self.best.len() < self.keep.top.max(1)
+            || self.best.last().is_none_or(|worst_kept| bound.value <= *worst_kept);
+        self.keep.all
+            || may_be_among_the_best
+            || (self.keep.front && !self.front.iter().any(|known| known.dominates(bound)))
+    }
+
+    fn learn(&mut self, merit: Merit) {
+        let place = self.best.partition_point(|&value| value <= merit.value);
+        self.best.insert(place, merit.value);
+        self.best.truncate(self.keep.top.max(1));
+        if self.keep.front && !self.front.iter().any(|known| known.dominates(&merit)) {
+            self.front.retain(|known| !merit.dominates(known));
+            self.front.push(merit);
+        }
+    }
+}
+
+impl<F> Walk<F> {
+    /// Evaluated candidates, best first; ties by area, then by number.
+    pub fn ranking(&self) -> Vec<usize> {
+        let mut ranked: Vec<(u128, u128, usize)> = self
+            .evaluated()
+            .map(|(candidate, merit, _)| (merit.value, merit.area, candidate))
+            .collect();
+        ranked.sort_unstable();
+        ranked.into_iter().map(|(_, _, candidate)| candidate).collect()
+    }
+
+    /// Evaluated candidates that no evaluated one dominates, by area and then by number.
+    pub fn front(&self) -> Vec<usize> {
+        let mut by_area: Vec<(Merit, usize)> =
+            self.evaluated().map(|(candidate, merit, _)| (*merit, candidate)).collect();
+        by_area.sort_unstable_by_key(|(merit, candidate)| {
+            (merit.area, merit.slowness, merit.energy, *candidate)
+        });
+        // Whatever dominates a merit sorts before it, and is in the front or dominated by it.
+        let mut front: Vec<(Merit, usize)> = Vec::new();
+        for (merit, candidate) in by_area {
+            if !front.iter().any(|(known, _)| known.dominates(&merit)) {
+                front.push((merit, candidate));
+            }
+        }
+        front.into_iter().map(|(_, candidate)| candidate).collect()
+    }
+
+    /// Every evaluated candidate with what was found, in the order of candidates.
+    pub fn evaluated(&self) -> impl Iterator<Item = (usize, &Merit, &F)> {
+        self.statuses.iter().enumerate().filter_map(|(candidate, status)| match status {
+            Status::Evaluated(merit, found) => Some((candidate, merit, found)),
+            _ => None,
+        })
+    }
+
+    /// The least value that any candidate of unknown merit could have.
+    pub fn best_bound_left(&self) -> Option<u128> {
+        let unknown = self.statuses.iter().zip(&self.bounds);
+        unknown
+            .filter(|(status, _)| matches!(status, Status::Pruned | Status::Open))
+            .filter_map(|(_, bound)| bound.map(|bound| bound.value))
+            .min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering;
+
+    /// Candidates with known merits and how far each bound lies below its merit.
+    #[derive(Debug)]
+    struct Hills {
+        merits: Vec<Option<Merit>>,
+        slack: Vec<u128>,
+    }
+
+    impl Landscape for Hills {
+        type Found = usize;
+        fn n_candidates(&self) -> usize {
+            self.merits.len()
+        }
+        fn bound(&self, candidate: usize) -> Option<Merit> {
+            let slack = self.slack[candidate];
+            // An infeasible candidate may look good, or be seen through at once.
+            let Some(merit) = self.merits[candidate] else {
+                return (slack > 2).then_some(Merit { value: 0, slowness: 0, area: 1, energy: 0 });
+            };
+            Some(Merit {
+                value: merit.value.saturating_sub(slack),
+                slowness: merit.slowness.saturating_sub(slack),
+                energy: merit.energy.saturating_sub(slack),
+                ..merit
+            })
+        }
+        fn evaluate(&self, candidate: usize) -> Option<(Merit, usize)> {
+            self.merits[candidate].map(|merit| (merit, candidate))
+        }
+    }
+
+    struct Patient;
+    impl Observer for Patient {
+        fn begins(&self, _what: &str) {}
+        fn evaluated(&self, _what: &str, _left: usize) {}
+        fn stops(&self) -> bool {
+            false
+        }
+    }
+
+    struct StopsAfter(usize, AtomicUsize);
+    impl Observer for StopsAfter {
+        fn begins(&self, _what: &str) {}
+        fn evaluated(&self, _what: &str, _left: usize) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+        fn stops(&self) -> bool {
+            self.1.load(Ordering::Relaxed) >= self.0
+        }
+    }
+
+    fn hills() -> impl Strategy<Value = Hills> {
+        let merit = (1..60_u128, 1..40_u128, 1..40_u128)
+            .prop_map(|(slowness, area, energy)| Merit { value: slowness, slowness, area, energy });
+        proptest::collection::vec((proptest::option::weighted(0.9, merit), 0..8_u128), 0..400)
+            .prop_map(|pairs| {
+                let (merits, slack) = pairs.into_iter().unzip();
+                Hills { merits, slack }
+            })
+    }
+
+    const EVERYTHING: Keep = Keep { top: 1, front: true, all: true };
+
+    proptest! {
+        #[test]
+        fn pruning_changes_neither_the_best_nor_the_front(hills in hills(), top in 1..6_usize) {
+            let all = walk(&hills, EVERYTHING, "hills", &Patient);
+            for front in [false, true] {
+                let pruned = walk(&hills, Keep { top, front, all: false }, "hills", &Patient);
+                prop_assert!(pruned.complete);
+                let best = |walk: &Walk<usize>| walk.ranking().into_iter().take(top).collect::<Vec<_>>();
+                prop_assert_eq!(best(&pruned), best(&all));
+                if front {
+                    prop_assert_eq!(pruned.front(), all.front());
+                }
+                if let (Some(left), Some(&worst)) = (pruned.best_bound_left(), best(&all).last()) {
+                    let Status::Evaluated(merit, _) = &all.statuses[worst] else { unreachable!() };
+                    prop_assert!(left > merit.value, "a pruned candidate might have been kept");
+                }
+            }
+        }
+
+        #[test]
+        fn a_stopped_walk_leaves_the_rest_open(hills in hills(), after in 0..50_usize) {
+            let stopped = walk(&hills, EVERYTHING, "hills", &StopsAfter(after, AtomicUsize::new(0)));
+            let open = stopped.statuses.iter().filter(|s| matches!(s, Status::Open)).count();
+            prop_assert_eq!(stopped.complete, open == 0);
+        }
+    }
+
+    #[test]
+    fn ties_go_to_the_smaller_area_and_then_to_the_first() {
+        let merit = |area| Some(Merit { value: 5, slowness: 5, area, energy: 1 });
+        let hills = Hills { merits: vec![merit(3), merit(2), merit(2)], slack: vec![0; 3] };
+        assert_eq!(walk(&hills, EVERYTHING, "hills", &Patient).ranking(), [1, 2, 0]);
+    }
+}

@@ -1,0 +1,174 @@
+//! `phaze search` as a process: killed, resumed, refused.
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Output;
+use std::time::Duration;
+
+/// A search of a second or two.
+const SMALL: [&str; 10] = [
+    "--model",
+    "bert-large",
+    "--hbm",
+    "32,64",
+    "--micro-batch",
+    "1,2",
+    "--space",
+    "tensor_cores=8..256",
+    "--space",
+    "width=16..128",
+];
+
+fn directory(name: &str) -> PathBuf {
+    let directory =
+        std::env::temp_dir().join(format!("phaze-search-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&directory);
+    directory
+}
+
+fn phaze(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_phaze")).args(arguments).output().unwrap()
+}
+
+fn search(out: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_phaze"));
+    command.arg("search").args(SMALL).arg("--out").arg(out).args(more);
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    command
+}
+
+fn files(directory: &Path) -> Vec<Vec<u8>> {
+    let names = ["outcome.json", "designs.csv"];
+    names.iter().map(|name| fs::read(directory.join(name)).unwrap()).collect()
+}
+
+#[test]
+fn a_search_killed_ten_times_ends_with_the_same_bytes() {
+    let (whole, torn) = (directory("whole"), directory("torn"));
+    let start = std::time::Instant::now();
+    assert!(search(&whole, &[]).status().unwrap().success());
+    let duration = start.elapsed();
+    for kill in 0..10_u32 {
+        let mut child = search(&torn, &["--resume"]).spawn().unwrap();
+        // Moments spread over the whole run, in an order that is not monotone.
+        std::thread::sleep(duration.mul_f64(f64::from((kill * 7) % 10) / 11.0));
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    assert!(search(&torn, &["--resume"]).status().unwrap().success());
+    assert!(files(&whole) == files(&torn), "a resumed search differs");
+    assert!(!torn.join("journal.jsonl").exists(), "a finished search leaves no journal");
+    for directory in [whole, torn] {
+        fs::remove_dir_all(directory).unwrap();
+    }
+}
+
+#[test]
+fn an_interrupted_search_says_so_and_resumes() {
+    let (whole, cut) = (directory("calm"), directory("interrupted"));
+    assert!(search(&whole, &[]).status().unwrap().success());
+    let child = search(&cut, &[]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(150));
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    let ended = child.wait_with_output().unwrap().status;
+    assert!(interrupt.unwrap().success());
+    // A machine may be fast enough to be done before.
+    assert!(matches!(ended.code(), Some(130 | 0)), "{ended}");
+    assert!(search(&cut, &["--resume"]).status().unwrap().success());
+    assert!(files(&whole) == files(&cut), "a resumed search differs");
+    for directory in [whole, cut] {
+        fs::remove_dir_all(directory).unwrap();
+    }
+}
+
+#[test]
+fn a_second_search_into_the_same_directory_is_refused() {
+    let out = directory("shared");
+    let mut first = search(&out, &[]).spawn().unwrap();
+    while !out.join("journal.jsonl").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let path = out.display().to_string();
+    let arguments: Vec<&str> =
+        ["search"].into_iter().chain(SMALL).chain(["--out", &path]).collect();
+    let second = phaze(&arguments);
+    let still_running = first.try_wait().unwrap().is_none();
+    let message = String::from_utf8(second.stderr).unwrap();
+    if still_running {
+        assert_eq!(second.status.code(), Some(2), "{message}");
+        assert!(message.contains("another search is writing there"), "{message}");
+    }
+    assert!(first.wait().unwrap().success());
+    fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
+fn bad_requests_are_refused_with_the_reason_and_leave_nothing() {
+    let out = directory("refused");
+    let path = out.display().to_string();
+    let cases: [(&[&str], &str); 13] = [
+        (&["--model", "gpt5"], "unknown model `gpt5`"),
+        (&["--devices", "0"], "`job.devices = 0`"),
+        (&["--micro-batch", "3"], "does not divide"),
+        (&["--space", "width="], "has no value"),
+        (&["--space", "wdith=4"], "unknown field `wdith`"),
+        (&["--space", "width=8..4"], "has no value"),
+        (&["--fix", "width"], "no value"),
+        (&["--objective", "speed"], "known are throughput"),
+        (&["--hardware", "tpuv9"], "tpuv9"),
+        (&["--seq", "5000"], "learned positions"),
+        (&["--tensor-parallel", "7"], "none of the tensor-parallel widths"),
+        (
+            &["--fix", "tensor_cores=1", "--fix", "width=2", "--space", "glb_mib=16384"],
+            "the space holds no design",
+        ),
+        (&["no-such-file.toml"], "no-such-file.toml: cannot be read"),
+    ];
+    for (arguments, expected) in cases {
+        let arguments: Vec<&str> =
+            ["search", "--out", &path].into_iter().chain(arguments.iter().copied()).collect();
+        let refused = phaze(&arguments);
+        let message = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert!(!out.exists(), "{arguments:?} wrote something");
+    }
+}
+
+#[test]
+fn a_model_that_fits_nowhere_is_an_answer_with_its_reason() {
+    let out = directory("infeasible");
+    let path = out.display().to_string();
+    let found = phaze(&[
+        "search",
+        "--model",
+        "gpt3-175b",
+        "--devices",
+        "8",
+        "--fix",
+        "width=128",
+        "--fix",
+        "depth=128",
+        "--out",
+        &path,
+    ]);
+    let text = String::from_utf8(found.stdout).unwrap();
+    assert_eq!(found.status.code(), Some(1), "{text}");
+    assert!(text.contains("No design of the space can train this"), "{text}");
+    assert!(text.contains("needs at least") || text.contains("alone needs"), "{text}");
+    fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_refused() {
+    let file = directory("file");
+    fs::write(&file, "not a directory").unwrap();
+    let path = file.join("inside").display().to_string();
+    let refused = phaze(&["search", "--out", &path]);
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    assert!(message.contains("cannot be written"), "{message}");
+    fs::remove_file(file).unwrap();
+}
