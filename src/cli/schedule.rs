@@ -247,14 +247,16 @@ impl Args {
         let (hardware, chip) = self.design.resolve(self.published)?;
         let cluster = Cluster { devices: self.tensor_parallel, network: hardware.physics.network };
         let place = Place { model: name, hardware: &hardware.name, chip: &chip, cluster };
-        let mut events = Vec::new();
+        // Nothing is printed before the trace is safe.
+        let (mut events, mut page) = (Vec::new(), Vec::new());
         let passes = [PassName::Forward, PassName::Backward];
         for pass in passes.into_iter().filter(|&pass| self.pass.unwrap_or(pass) == pass) {
-            events.extend(self.pass_of(&share.kinds[kind], pass, &place, limits, out)?);
+            events.extend(self.pass_of(&share.kinds[kind], pass, &place, limits, &mut page)?);
         }
         if let Some(path) = &self.trace {
             files::write(path, trace::whole(&events).to_string().as_bytes())?;
         }
+        out.write_all(&page)?;
         Ok(())
     }
 

@@ -83,6 +83,11 @@ impl PassGraph {
         Self { kinds, prepared }
     }
 
+    /// How many operators the largest part has that cannot be cut in series.
+    pub fn largest_block(&self) -> usize {
+        self.prepared.largest_block()
+    }
+
     /// How long the pass takes where its operators cost `costs`, in the order of their ids.
     pub fn time(
         &self,
