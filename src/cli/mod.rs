@@ -15,6 +15,7 @@ mod models;
 mod place;
 mod progress;
 mod report;
+mod reproduce;
 mod schedule;
 mod search;
 mod watch;
@@ -49,6 +50,7 @@ enum Command {
     Estimate(estimate::Args),
     Schedule(schedule::Args),
     Search(Box<search::Args>),
+    Reproduce(reproduce::Args),
     Report(report::Args),
     Place(place::Args),
     Check(check::Args),
@@ -108,6 +110,7 @@ pub fn main() -> ExitCode {
         Command::Estimate(args) => args.run(),
         Command::Schedule(args) => args.run(),
         Command::Search(args) => args.run(),
+        Command::Reproduce(args) => args.run(),
         Command::Report(args) => args.run(),
         Command::Place(args) => args.run(),
         Command::Check(args) => args.run(),

@@ -13,6 +13,7 @@ pub mod outcome;
 pub mod placement;
 pub mod plot;
 pub mod quantity;
+pub mod reproduction;
 pub mod saved;
 pub mod schedule;
 pub mod timeline;

@@ -62,8 +62,8 @@ pub fn outcome(
         _ => Vec::new(),
     };
     Outcome {
-        schema: "phaze-outcome".into(),
-        version: 1,
+        schema: Outcome::SCHEMA.into(),
+        version: Outcome::VERSION,
         phaze: env!("CARGO_PKG_VERSION").into(),
         request: request.clone(),
         models: models(setup, survey),
@@ -83,9 +83,10 @@ pub fn outcome(
 }
 
 fn models(setup: &Setup, survey: &Survey) -> Vec<ModelFacts> {
-    let trainings = setup.trainings.iter().zip(&survey.own_best);
+    let trainings = setup.trainings.iter().zip(&survey.own_best).zip(&survey.judge.stakes);
     trainings
-        .map(|(training, own_best)| ModelFacts {
+        .map(|((training, own_best), stake)| ModelFacts {
+            own_best_cost: stake.own_best,
             name: training.name.clone(),
             sequence: training.sequence,
             parameters: training.model.parameters(),

@@ -24,6 +24,7 @@ mod setup;
 mod spotlight;
 mod survey;
 mod training;
+mod verify;
 mod walk;
 
 pub use baselines::References;
@@ -71,5 +72,10 @@ pub use survey::Chosen;
 pub use survey::Memory;
 pub use survey::Survey;
 pub use survey::survey;
+pub use verify::Broken;
+pub use verify::Said;
+pub use verify::Verified;
+pub use verify::deep;
+pub use verify::verify;
 pub use walk::Observer;
 pub use walk::Status;

@@ -43,6 +43,13 @@ pub struct Outcome {
     pub sensitivities: Vec<Sensitivity>,
 }
 
+impl Outcome {
+    /// The value of `schema`.
+    pub const SCHEMA: &str = "phaze-outcome";
+    /// The version of the schema that this program writes and reads.
+    pub const VERSION: u32 = 1;
+}
+
 /// A model of the request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the key says what it is")]
@@ -53,6 +60,8 @@ pub struct ModelFacts {
     pub flops_per_sequence: f64,
     /// Its own optimum in this space.
     pub best_throughput_sequences_per_s: Option<f64>,
+    /// What its own best costs by the objective: what ratios are taken to.
+    pub own_best_cost: f64,
 }
 
 /// A design with the best way to train each model on it.
