@@ -294,3 +294,71 @@ fn layers_that_branch_are_placed_and_too_many_are_refused() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("more than 40000 sets"));
 }
+
+#[test]
+fn a_model_is_placed_saved_and_verified() {
+    let plan = scratch("model.json");
+    let path = plan.to_str().unwrap();
+    let args = ["place", "gpt2-xl", "--devices", "16", "--global-batch", "64", "--json"];
+    let output = phaze(&[&args[..], &["--out", path]].concat(), "");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["feasible"], true);
+    let time = answer["time_per_batch"].as_f64().unwrap();
+    let throughput = answer["sequences_per_second"].as_f64().unwrap();
+    assert!((throughput * time / 64.0 - 1.0).abs() < 1e-12);
+    let mfu = answer["mfu"].as_f64().unwrap();
+    assert!((0.01..1.0).contains(&mfu), "{mfu}");
+    let good = phaze(&["check", path], "");
+    assert_eq!(good.status.code(), Some(0), "{}", String::from_utf8_lossy(&good.stdout));
+    std::fs::remove_file(plan).unwrap();
+}
+
+#[test]
+fn a_given_strategy_is_never_better_than_the_best() {
+    let common = ["place", "gpt2-xl", "--global-batch", "64", "--json"];
+    let time = |more: &[&str]| {
+        let output = phaze(&[&common[..], more].concat(), "");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        answer["time_per_batch"].as_f64().unwrap()
+    };
+    let given = time(&["--strategy", "p=4,d=4,t=1"]);
+    assert!(time(&["--devices", "16"]) <= given);
+    let text =
+        phaze(&["place", "gpt2-xl", "--global-batch", "64", "--strategy", "p=4,d=4,t=1"], "");
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("the best cut") && text.contains("the best strategy"), "{text}");
+}
+
+#[test]
+fn the_fewest_devices_are_enough_and_one_fewer_is_not() {
+    let args = ["place", "llama2-7b", "--design", "a100-80g", "--global-batch", "8", "--json"];
+    let fewest = phaze(&[&args[..], &["--fit"]].concat(), "");
+    let answer: Value = serde_json::from_slice(&fewest.stdout).unwrap();
+    let devices = answer["devices"].as_u64().unwrap();
+    let fewer = (devices - 1).to_string();
+    let output = phaze(&[&args[..], &["--devices", &fewer]].concat(), "");
+    assert_eq!(output.status.code(), Some(1));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(answer["reason"].as_str().unwrap().contains(&format!("at least {devices} devices")));
+}
+
+#[test]
+fn bad_requests_are_refused_with_what_would_do() {
+    let cases: [(&[&str], &str); 8] = [
+        (&["gpt2-xl", "--micro-batch", "3"], "try 2"),
+        (&["gpt2-xl", "--tensor-parallel", "2"], "25 heads"),
+        (&["gpt2-xl", "--devices", "0"], "--devices"),
+        (&["gpt2-xl", "--strategy", "p=49,d=1,t=1"], "give p from 1 to 48"),
+        (&["gpt2-xl", "--strategy", "p=4,d=1"], "give all three"),
+        (&["gpt2-xl", "--strategy", "p=4,d=1,t=1", "--devices", "3"], "it takes 4 devices"),
+        (&["gpt2-xxl"], "gpt2-xl"),
+        (&["--profile", "-", "--devices", "4"], "cannot be used with"),
+    ];
+    for (args, said) in cases {
+        let output = phaze(&[&["place"][..], args].concat(), "");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+        assert!(error.contains(said), "{args:?}: {error}");
+    }
+}

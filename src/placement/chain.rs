@@ -33,10 +33,19 @@ pub(super) struct Chain {
     /// The least that one more cut adds to the sum of loads.
     least_cut: u64,
     memory: u128,
+    /// The same in 64 bits, where no sum can leave them: memory is asked most often.
+    small: Option<Small>,
     /// What the last stage holds besides where the first layer is not in it.
     tied_held: u128,
     tied: u64,
     monotone: bool,
+}
+
+/// What memory depends on, in 64 bits.
+struct Small {
+    held: Vec<u64>,
+    tied_held: u64,
+    memory: u64,
 }
 
 /// By stage (`from · (n + 1) + to`): its load, and the size of what enters it.
@@ -97,6 +106,7 @@ impl Chain {
             },
             skips: None,
             memory: u128::from(job.memory),
+            small: None,
             tied_held: u128::from(profile.tied) * held_each,
             tied: profile.tied,
             monotone: false,
@@ -105,7 +115,22 @@ impl Chain {
             chain.skips = Some(Skips::new(problem, sample, &chain));
         }
         chain.monotone = chain.grows();
+        chain.small = chain.small();
         chain
+    }
+
+    fn small(&self) -> Option<Small> {
+        let kept = self.activations[self.n].max(self.inputs[self.n]);
+        let largest = self.held[self.n] + self.tied_held + (self.n as u128 + 2) * u128::from(kept);
+        if largest >= 1 << 63 {
+            return None;
+        }
+        let small = |size: u128| u64::try_from(size).ok();
+        Some(Small {
+            held: self.held.iter().map(|&held| small(held)).collect::<Option<_>>()?,
+            tied_held: small(self.tied_held)?,
+            memory: small(self.memory)?,
+        })
     }
 
     /// Whether stages between the first and the last layer only grow in load and memory.
@@ -189,6 +214,18 @@ impl Cuts for Chain {
     }
 
     fn fits(&self, from: usize, to: usize, extra: u64) -> bool {
+        if let Some(Small { held, tied_held, memory }) = &self.small {
+            let copied = if to == self.n && from > 0 { *tied_held } else { 0 };
+            let all = self.activations[to] - self.activations[from];
+            let kept = match self.recompute {
+                Recompute::None => (extra + 1) * all,
+                Recompute::Stage => extra * self.entering(from, to) + all,
+                Recompute::Full => {
+                    (extra + 1) * (self.inputs[to] - self.inputs[from]) + self.largest(from, to)
+                }
+            };
+            return held[to] - held[from] + copied + kept <= *memory;
+        }
         let extra = u128::from(extra);
         let copied = if to == self.n && from > 0 { self.tied_held } else { 0 };
         let held = self.held[to] - self.held[from] + copied;
@@ -214,6 +251,10 @@ impl Cuts for Chain {
 
     fn is_monotone(&self) -> bool {
         self.monotone
+    }
+
+    fn parameter_sums(&self) -> Option<Vec<u64>> {
+        Some(self.parameters.clone())
     }
 
     fn sums_under(&self, cap: u64) -> usize {

@@ -188,6 +188,10 @@ impl Cuts for Downsets<'_> {
         false
     }
 
+    fn parameter_sums(&self) -> Option<Vec<u64>> {
+        None
+    }
+
     fn sums_under(&self, _cap: u64) -> usize {
         0
     }

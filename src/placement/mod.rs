@@ -265,6 +265,8 @@ trait Cuts {
     fn layers(&self, from: usize, to: usize) -> Vec<usize>;
     /// Whether, away from the first state, loads and memory only grow with a stage.
     fn is_monotone(&self) -> bool;
+    /// Sums of parameters over the layers before each state; `None` where layers branch.
+    fn parameter_sums(&self) -> Option<Vec<u64>>;
     /// What [`Cuts::least_sum`] needs to know where no load may exceed `cap`.
     fn sums_under(&self, cap: u64) -> usize;
     /// A sum of loads that `n_stages` stages from a state on cannot fall below, none of them with

@@ -21,16 +21,17 @@ pub(super) fn improve<C: Cuts>(
     pipelines: &Pipelines,
     candidate: Candidate,
 ) {
-    let mut shapes: Vec<(Rank, Shape)> = pipelines
-        .shapes(candidate)
-        .map(|(n_stages, n_narrow)| {
-            let shape = Shape::new(pipelines, candidate, n_stages, n_narrow);
-            let balanced = pipelines.least_slowest(n_stages);
-            let sum = search.cuts.least_sum(0, n_stages, 0);
-            (shape.rank(sum, balanced, shape.least_end), shape)
-        })
-        .filter(|(bound, _)| !search.is_hopeless(*bound))
-        .collect();
+    let mut shapes: Vec<(Rank, Shape)> = Vec::new();
+    for (n_stages, n_narrow) in pipelines.shapes(candidate) {
+        let shape = Shape::new(candidate, pipelines, n_stages, n_narrow);
+        let sum = search.cuts.least_sum(0, n_stages, 0);
+        // Most shapes fall here, before the network is asked and rows are made.
+        let balanced = shape.rank(sum, pipelines.least_slowest(n_stages), 0);
+        if !search.is_hopeless(balanced) {
+            shapes.extend(bounded(search, pipelines, shape));
+        }
+    }
+    // Several numbers of stages often share the slowest load; the best of them rules out the rest.
     shapes.sort_by_key(|(bound, _)| *bound);
     for (bound, shape) in shapes {
         if search.is_hopeless(bound) {
@@ -38,6 +39,30 @@ pub(super) fn improve<C: Cuts>(
         }
         improve_shape(search, pipelines, &shape);
     }
+}
+
+/// A shape with all that bounds it from below; `None` where nothing fits or nothing is better.
+fn bounded<C: Cuts>(
+    search: &mut Search<C>,
+    pipelines: &Pipelines,
+    mut shape: Shape,
+) -> Option<(Rank, Shape)> {
+    let Shape { n_stages, n_narrow, data_parallel, .. } = shape;
+    let cuts = search.cuts;
+    if shape.cap() != u64::MAX && shape.cap() > 0 {
+        // A set of rows of its own is worth making only where the roomiest memory would do.
+        let slowest = search.tables.rows(0, n_stages).whole(n_stages, n_narrow)?;
+        shape.tail(cuts, slowest, search.limit)?;
+    }
+    shape.slowest = search.tables.rows(shape.cap(), n_stages).whole(n_stages, n_narrow)?;
+    shape.tail(cuts, shape.slowest, search.limit)?;
+    shape.least_end = match search.tables.least_parameters(n_stages) {
+        Some(parameters) => pipelines.end(parameters, data_parallel),
+        None => pipelines.least_end(data_parallel, n_stages),
+    };
+    let tail = shape.tail(cuts, shape.slowest, search.limit)?;
+    let sum = cuts.least_sum(0, n_stages, tail);
+    Some((shape.rank(sum, shape.slowest, shape.least_end), shape))
 }
 
 /// A number of pipelines and of stages, with what follows from them.
@@ -48,12 +73,14 @@ struct Shape {
     devices: u64,
     /// Micro-batches of a pipeline beside the first.
     others: u64,
+    /// A load that the slowest stage cannot fall below.
+    slowest: u64,
+    /// An end that the slowest end cannot fall below.
     least_end: u64,
-    tied_end: u64,
 }
 
 impl Shape {
-    fn new(pipelines: &Pipelines, candidate: Candidate, n_stages: usize, n_narrow: usize) -> Self {
+    fn new(candidate: Candidate, pipelines: &Pipelines, n_stages: usize, n_narrow: usize) -> Self {
         let Candidate { data_parallel, micro_batches, .. } = candidate;
         Self {
             data_parallel,
@@ -61,8 +88,8 @@ impl Shape {
             n_narrow,
             devices: data_parallel * pipelines.devices(n_stages, n_narrow),
             others: micro_batches - 1,
-            least_end: pipelines.least_end(data_parallel, n_stages),
-            tied_end: pipelines.tied_end(data_parallel, n_stages),
+            slowest: 0,
+            least_end: 0,
         }
     }
 
@@ -72,6 +99,31 @@ impl Shape {
         Rank { time, devices: self.devices, stages: self.n_stages }
     }
 
+    /// What [`Cuts::least_sum`] needs to know of the paths before `limit`, where no path has a
+    /// slowest load below `slowest`; `None` where there is no such path.
+    ///
+    /// The less the sum leaves to the slowest load, the less a last stage can hold, and the more
+    /// the sum is again.
+    fn tail(&self, cuts: &impl Cuts, slowest: u64, limit: Option<Rank>) -> Option<usize> {
+        let mut tail = 0;
+        let Some(limit) = limit else { return Some(tail) };
+        loop {
+            let sum = cuts.least_sum(0, self.n_stages, tail);
+            let bound = self.rank(sum, slowest, self.least_end);
+            if limit <= bound {
+                return None;
+            }
+            let each = (limit.time - bound.time) / u128::from(self.others.max(1));
+            let cap = u64::try_from(each).ok().and_then(|each| slowest.checked_add(each));
+            let cap = if self.others == 0 { NONE } else { cap.unwrap_or(NONE) };
+            let tighter = cuts.sums_under(cap);
+            if tighter <= tail {
+                return Some(tail);
+            }
+            tail = tighter;
+        }
+    }
+
     /// The cap on micro-batches in flight beside one; where it cannot bind, that of all others.
     fn cap(&self) -> u64 {
         if self.others + 1 >= self.n_stages as u64 { u64::MAX } else { self.others }
@@ -79,31 +131,19 @@ impl Shape {
 }
 
 fn improve_shape<C: Cuts>(search: &mut Search<C>, pipelines: &Pipelines, shape: &Shape) {
-    let (n_stages, n_narrow) = (shape.n_stages, shape.n_narrow);
+    let Shape { n_stages, n_narrow, slowest, .. } = *shape;
     let cuts = search.cuts;
-    if shape.cap() != u64::MAX && shape.cap() > 0 {
-        // A set of rows of its own is worth making only where the roomiest memory would do.
-        let roomiest = search.tables.rows(0, n_stages).whole(n_stages, n_narrow);
-        let bound = |slowest| shape.rank(cuts.least_sum(0, n_stages, 0), slowest, shape.least_end);
-        if roomiest.is_none_or(|slowest| search.is_hopeless(bound(slowest))) {
-            return;
-        }
-    }
     let rows = search.tables.rows(shape.cap(), n_stages);
-    let Some(slowest) = rows.whole(n_stages, n_narrow) else { return };
-    let bound = shape.rank(cuts.least_sum(0, n_stages, 0), slowest, shape.least_end);
-    if search.limit.is_some_and(|limit| limit <= bound) {
-        return;
-    }
-    let mut ends = Ends { pipelines, shape, known: [(NONE, 0); 64] };
+    let tied_end = pipelines.tied_end(shape.data_parallel, n_stages);
+    let mut ends = Ends { pipelines, shape, tied_end, known: [(NONE, 0); 64] };
     // The cut of least slowest load is a good one to begin with.
     let path = trace(cuts, rows, 0, Goal { slowest, n_stages, n_narrow, cap: shape.cap() });
     let rank = ends.rank_of(cuts, &path);
     let found = search.limit.is_none_or(|limit| rank < limit).then_some((rank, path));
-    let limit = found.as_ref().map_or(search.limit, |(rank, _)| Some(*rank));
-    let labels = Labels { cuts, rows, shape, ends, limit: limit.expect("a path was ranked") };
-    let best = labels.search(slowest).or(found);
-    if let Some((rank, path)) = best {
+    let limit = search.limit.map_or(rank, |limit| limit.min(rank));
+    let tail = shape.tail(cuts, slowest, Some(limit));
+    let better = tail.and_then(|tail| Labels { cuts, rows, shape, ends, limit, tail }.search());
+    if let Some((rank, path)) = better.or(found) {
         search.accept(rank, shape.data_parallel, path);
     }
 }
@@ -112,6 +152,8 @@ fn improve_shape<C: Cuts>(search: &mut Search<C>, pipelines: &Pipelines, shape: 
 struct Ends<'a> {
     pipelines: &'a Pipelines<'a>,
     shape: &'a Shape,
+    /// What a tied table adds to the first and the last stage.
+    tied_end: u64,
     known: [(u64, u64); 64],
 }
 
@@ -127,7 +169,7 @@ impl Ends<'_> {
             self.known[place] = (parameters, end);
         }
         let shares_a_table = from == 0 || to + 1 == cuts.n_states();
-        self.known[place].1 + if shares_a_table { self.shape.tied_end } else { 0 }
+        self.known[place].1 + if shares_a_table { self.tied_end } else { 0 }
     }
 
     fn rank_of(&mut self, cuts: &impl Cuts, path: &[usize]) -> Rank {
@@ -161,20 +203,19 @@ struct Labels<'a, C> {
     shape: &'a Shape,
     ends: Ends<'a>,
     limit: Rank,
+    tail: usize,
 }
 
 impl<C: Cuts> Labels<'_, C> {
-    /// The best path that ranks before the limit, where `slowest` is the least slowest load.
-    fn search(mut self, slowest: u64) -> Option<(Rank, Vec<usize>)> {
+    /// The best path that ranks before the limit.
+    fn search(mut self) -> Option<(Rank, Vec<usize>)> {
         let Shape { n_stages, n_narrow, .. } = *self.shape;
-        let cap = self.largest_load(slowest)?;
-        let under = self.cuts.sums_under(cap);
         let start = Label { state: 0, n_narrow, sum: 0, slowest: 0, end: 0, parent: 0 };
         let mut levels = vec![vec![start]];
         for n_after in (0..n_stages).rev() {
             let mut next = Vec::new();
             for (parent, &label) in levels.last()?.iter().enumerate() {
-                self.extend(label, parent, n_after, under, &mut next);
+                self.extend(label, parent, n_after, &mut next);
             }
             keep_undominated(&mut next);
             levels.push(next);
@@ -192,33 +233,13 @@ impl<C: Cuts> Labels<'_, C> {
         Some((ranked(best), path))
     }
 
-    /// The largest load that a path before the limit can have; `None` where there is no such.
-    fn largest_load(&self, slowest: u64) -> Option<u64> {
-        let sum = self.cuts.least_sum(0, self.shape.n_stages, 0);
-        let bound = self.shape.rank(sum, slowest, self.shape.least_end);
-        if self.limit <= bound {
-            return None;
-        }
-        let spare = self.limit.time - bound.time;
-        let each = spare / u128::from(self.shape.others.max(1));
-        let grown = u64::try_from(each).ok().and_then(|each| slowest.checked_add(each));
-        Some(if self.shape.others == 0 { NONE } else { grown.unwrap_or(NONE) })
-    }
-
     /// Adds every stage that may follow `label`, with `n_after` stages after it.
-    fn extend(
-        &mut self,
-        label: Label,
-        parent: usize,
-        n_after: usize,
-        under: usize,
-        next: &mut Vec<Label>,
-    ) {
+    fn extend(&mut self, label: Label, parent: usize, n_after: usize, next: &mut Vec<Label>) {
         let (cuts, from) = (self.cuts, label.state);
         let end = cuts.n_states() - 1;
         let extra = self.shape.cap().min(n_after as u64);
         // No load may be so large that this much, the rest and the least end are too long.
-        let base = label.sum + cuts.least_sum(from, n_after + 1, under);
+        let base = label.sum + cuts.least_sum(from, n_after + 1, self.tail);
         let hopeless = |sum: u64, slowest: u64, end: u64, limit: Rank, shape: &Shape| {
             limit <= shape.rank(sum, slowest, end.max(shape.least_end))
         };
@@ -249,7 +270,7 @@ impl<C: Cuts> Labels<'_, C> {
             }
             let sum = label.sum + load;
             let slowest = load.max(label.slowest);
-            let least = sum + cuts.least_sum(to, n_after, under);
+            let least = sum + cuts.least_sum(to, n_after, self.tail);
             if hopeless(least, slowest.max(rest), label.end, self.limit, self.shape)
                 || !cuts.fits(from, to, extra)
             {
