@@ -1,7 +1,7 @@
 // The report of a search, in a real browser.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
@@ -429,6 +429,52 @@ test("two results stand side by side", async () => {
     assert.match(await page.locator("#answer .lead").textContent(), /0\.50× the throughput/);
     const request = await page.locator("#request tbody tr").first().textContent();
     assert.match(request, /devices.*1024.*512.*differs/);
+    assert.deepEqual(await stickingOut(page), []);
+    assert.deepEqual(complaints, []);
+  }
+});
+
+test("a plan has its page, and its timeline ends when the simulator says", async () => {
+  const folder = scratch();
+  const layer = (id, fw, bw, size) => ({
+    id,
+    parameterSize: size,
+    activationSize: 3000,
+    optimalLatencyFw: fw,
+    optimalLatencyBw: bw,
+    isTensorParallelized: false,
+  });
+  const nodes = [layer(0, 1.5, 2.25, 900), layer(1, 4, 9, 400), layer(2, 4, 9, 400), layer(3, 2, 8.5, 2000)];
+  const edges = [0, 1, 2].map((id) => ({ sourceId: id, destId: id + 1, communicationCost: 50 }));
+  const profile = {
+    maxMemoryPerDevice: 20000,
+    maxDevices: 6,
+    bandwidth: 100,
+    mbsInBatch: 12,
+    activationRecomputation: false,
+    optimizerAlgorithm: "Adam",
+    nodes: { 1: nodes },
+    edges: { 1: edges },
+  };
+  writeFileSync(join(folder, "layers.json"), JSON.stringify(profile));
+  const told = phaze(
+    "place",
+    "--profile",
+    join(folder, "layers.json"),
+    "--json",
+    "--out",
+    join(folder, "plan.json"),
+  );
+  const plan = JSON.parse(readFileSync(join(folder, "plan.json"), "utf8"));
+  for (const width of [400, 1280]) {
+    const { page, complaints } = await open(browser, join(folder, "plan.html"), { width });
+    const time = Number(await page.locator("[data-key=time_per_batch_s]").getAttribute("data-value"));
+    assert.equal(time, JSON.parse(told).time_per_batch);
+    const simulated = plan.answer.simulated / 10 ** plan.units.time_digits;
+    const end = Number(await page.locator("#timeline").getAttribute("data-end"));
+    assert.ok(Math.abs(end / simulated - 1) < 1e-9, `${end} is not ${simulated}`);
+    await page.locator("#stages").getByRole("button", { name: "Table" }).click();
+    assert.equal(await page.locator("#stages tbody tr").count(), plan.answer.stages.length);
     assert.deepEqual(await stickingOut(page), []);
     assert.deepEqual(complaints, []);
   }

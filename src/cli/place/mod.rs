@@ -3,6 +3,8 @@
 mod model;
 mod profile;
 
+use std::io::Write;
+use std::path::Path;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -21,11 +23,14 @@ use crate::model::Optimizer;
 use crate::plan::Plan;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
+use crate::report::html;
+use crate::report::plot;
 use crate::report::timeline;
 
 /// Find the fastest placement of layers on a cluster: pipelines, stages, widths, recompute.
 #[derive(ClapArgs)]
 #[command(after_help = "Exit status 1 means that nothing fits; the answer names the limit.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Args {
     /// A built-in model (`phaze models` lists them) or the path of a Hugging Face config.json
     #[arg(required_unless_present = "profile", conflicts_with = "profile")]
@@ -80,12 +85,15 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Save the plan with all that `phaze check` needs to verify it
+    /// Save the plan with all that `phaze check` needs to verify it, and a page that shows it beside
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Save the pipeline's timeline for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Draw the pipeline's timeline as text
+    #[arg(long, conflicts_with_all = ["json", "fit"])]
+    plot: bool,
     #[command(flatten)]
     design: DesignArgs,
 }
@@ -185,6 +193,15 @@ impl Args {
         }
     }
 
+    /// Draws a plan's pipeline where that was asked for.
+    fn draw(&self, plan: &Plan, out: &mut dyn Write) -> Result<(), Refusal> {
+        if self.plot {
+            writeln!(out)?;
+            plot::pipeline::write(plan, out)?;
+        }
+        Ok(())
+    }
+
     /// Saves a plan and its timeline where that was asked for.
     fn save(&self, plan: &Plan) -> Result<(), Refusal> {
         if let Some(path) = &self.trace {
@@ -198,9 +215,19 @@ impl Args {
             let mut text = serde_json::to_string_pretty(plan).expect("a plan is plain data");
             text.push('\n');
             files::write(path, text.as_bytes())?;
+            let mut page = Vec::new();
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            html::write_plan(plan, &file, &mut page)?;
+            files::write(&page_beside(path), &page)?;
         }
         Ok(())
     }
+}
+
+/// `plan.html` for `plan.json`; never the file itself.
+fn page_beside(path: &Path) -> PathBuf {
+    let page = path.with_extension("html");
+    if page == path { path.with_extension("page.html") } else { page }
 }
 
 #[cfg(test)]

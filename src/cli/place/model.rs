@@ -101,6 +101,7 @@ fn search(args: &Args, request: &Request, out: &mut dyn Write) -> Result<Exit, R
         return Ok(Exit::Done);
     }
     report::text(&plan, out)?;
+    args.draw(&plan, out)?;
     report::alternatives(&plan, &request.alternatives(&candidates, &plan)?, out)?;
     Ok(Exit::Done)
 }
@@ -159,6 +160,7 @@ fn given(
         (Ok(plan), false) => {
             args.save(&plan)?;
             report::text(&plan, out)?;
+            args.draw(&plan, out)?;
             Some(plan)
         }
         (Err(reason), true) => {

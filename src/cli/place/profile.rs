@@ -58,7 +58,10 @@ pub(super) fn run(args: &Args, path: &Path) -> Result<Exit, Refusal> {
     }
     match &outcome {
         _ if args.json => writeln!(out, "{:#}", value(&file, &outcome))?,
-        Outcome::Placed(plan) => report::text(plan, &mut out)?,
+        Outcome::Placed(plan) => {
+            report::text(plan, &mut out)?;
+            args.draw(plan, &mut out)?;
+        }
         Outcome::Infeasible(reason) => writeln!(out, "{}: nothing fits: {reason}", file.name)?,
     }
     out.flush()?;

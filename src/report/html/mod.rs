@@ -1,16 +1,20 @@
-//! A search result as one HTML page that needs nothing else.
+//! A search result or a plan as one HTML page that needs nothing else.
 //!
-//! In: a [`Saved`] result. Out: a page with its data, style and script inside; the same files give
+//! In: a [`Saved`] result or a [`Plan`]. Out: a page with its data, style and script inside; the same files give
 //! the same bytes. Everything that a reader sees is made by the scripts in `js/`, which put names
 //! into the page only as text; data stands in a block that is never run (see [`pack`]).
 
 mod pack;
+mod plan;
 mod script;
 
 use std::io;
 use std::io::Write;
 
+use serde_json::json;
+
 use super::saved::Saved;
+use crate::plan::Plan;
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
@@ -26,6 +30,12 @@ pub fn write(saved: &Saved, out: &mut dyn Write) -> io::Result<()> {
 pub fn write_comparison(first: &Saved, second: &Saved, out: &mut dyn Write) -> io::Result<()> {
     let title = format!("phaze: {} and {}", first.name, second.name);
     page(&title, &pack::content("compare", &[first, second]), out)
+}
+
+/// Writes the page of a plan that was checked; `file` is the name of its `plan.json`.
+pub fn write_plan(plan: &Plan, file: &str, out: &mut dyn Write) -> io::Result<()> {
+    let content = json!({"kind": "plan", "plan": plan::content(plan, file)});
+    page(&format!("phaze: {}", plan.name), &pack::inert(&content), out)
 }
 
 /// Fills the template. Parts are written in order, so that none is searched for placeholders.

@@ -14,16 +14,20 @@ use crate::report::saved::Column;
 use crate::report::saved::DesignTable;
 use crate::report::saved::Saved;
 
-/// The content of a page as JSON that cannot end the element it stands in.
+/// The content of a page of results.
 pub fn content(kind: &str, results: &[&Saved]) -> String {
     let mut results: Vec<Value> = results.iter().map(|saved| result(saved)).collect();
     // One result is told by its files alone: its page is the same wherever they lie.
     if let [only] = &mut results[..] {
         only["name"] = Value::Null;
     }
-    let text = json!({"kind": kind, "results": results}).to_string();
+    inert(&json!({"kind": kind, "results": results}))
+}
+
+/// JSON that cannot end the element it stands in.
+pub fn inert(value: &Value) -> String {
     // Inside JSON, `<` occurs in strings only, where the escape means the same.
-    text.replace('<', "\\u003c")
+    value.to_string().replace('<', "\\u003c")
 }
 
 fn result(saved: &Saved) -> Value {

@@ -40,18 +40,17 @@ export function scaled(value, unit, digits = 4) {
   return `${number(value / size, digits)} ${prefix}${unit}`;
 }
 
-/** The units of a plan from a user's own profile; searches are in seconds and bytes. */
-const units = { time: "s", size: "byte" };
+/** Whether times and sizes are in a user's own units; searches are in seconds and bytes. */
+const own = { time: false, size: false };
 
-/** Shows times and sizes in these units from now on. */
+/** Shows times and sizes as the owner of a plan counts them from now on. */
 export function adopt({ time, size }) {
-  Object.assign(units, { time, size });
+  Object.assign(own, { time: time !== "s", size: size !== "byte" });
 }
 
 /** A span of time. */
 export function seconds(value, digits = 4) {
-  if (units.time === "s" || !isNumber(value)) return scaled(value, "s", digits);
-  return `${number(value, digits)} ${units.time}`.trim();
+  return own.time ? number(value, digits) : scaled(value, "s", digits);
 }
 
 export const joules = (value, digits = 4) => scaled(value, "J", digits);
@@ -59,7 +58,7 @@ export const joules = (value, digits = 4) => scaled(value, "J", digits);
 /** Bytes with a binary prefix. */
 export function bytes(value, digits = 4) {
   if (!isNumber(value)) return MISSING;
-  if (units.size !== "byte") return `${number(value, digits)} ${units.size}`.trim();
+  if (own.size) return scaled(value, "", digits).trim();
   const prefixes = [
     [2 ** 40, "TiB"],
     [2 ** 30, "GiB"],
@@ -73,7 +72,7 @@ export function bytes(value, digits = 4) {
 
 /** What a memory axis counts in. */
 export function memoryUnit() {
-  return units.size === "byte" ? { size: 2 ** 30, name: "GiB" } : { size: 1, name: units.size };
+  return own.size ? { size: 1, name: "In the profile's unit" } : { size: 2 ** 30, name: "GiB" };
 }
 
 /** Square micrometres as square millimetres. */

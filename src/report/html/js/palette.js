@@ -2,6 +2,7 @@
 
 /** Where a batch's time goes, in the order in which it is stacked. */
 export const PARTS = [
+  ["layers", "--tensor", "layers"],
   ["tensor", "--tensor", "tensor cores"],
   ["vector", "--vector", "vector cores"],
   ["memory", "--memory", "memory"],

@@ -2,7 +2,7 @@
 
 import { breakdown } from "./breakdown.js";
 import { el } from "./dom.js";
-import { MISSING, adopt, isNumber, number, percent, seconds } from "./format.js";
+import { MISSING, adopt, isNumber, number, percent, scaled, seconds } from "./format.js";
 import { memory, stages } from "./stages.js";
 import { timeline } from "./timeline.js";
 
@@ -49,10 +49,12 @@ function tiles({ result, devices }) {
     ["Time per batch", seconds(result.time_per_batch_s), "time_per_batch_s"],
     ["Simulated", isNumber(simulated) ? seconds(simulated) : MISSING, "simulated_time_per_batch_s"],
     ["Throughput", number(result.throughput_sequences_per_s), "throughput_sequences_per_s", "seq/s"],
+    ["Tokens", scaled(result.tokens_per_s, "/s"), "tokens_per_s"],
+    ["FLOP utilisation", percent(result.mfu), "mfu"],
     ["Devices", number(strategy.devices_used), "devices_used", `of ${number(devices)}`],
     ["Bubble", percent(result.breakdown_s.bubble / result.time_per_batch_s), "bubble"],
   ];
-  const known = all.filter(([, , key]) => key !== "throughput_sequences_per_s" || isNumber(result[key]));
+  const known = all.filter(([, shown]) => shown !== MISSING);
   return el(
     "dl",
     { class: "figures" },

@@ -26,7 +26,11 @@ export function memory(result) {
       const y = top + h * (1 - (mark * unit.size) / most);
       picture.append(
         svg("line", { class: "grid", x1: left, x2: width, y1: y, y2: y }),
-        svg("text", { class: "tick", x: left - 6, y: y + 4, "text-anchor": "end" }, number(mark, 3)),
+        svg(
+          "text",
+          { class: "tick", x: left - 6, y: y + 4, "text-anchor": "end" },
+          unit.size === 1 ? bytes(mark, 3) : number(mark, 3),
+        ),
       );
     }
     found.forEach((stage, i) => {
@@ -74,7 +78,7 @@ export function memory(result) {
   return figure({
     id: "memory",
     title: "Memory of each stage",
-    note: `${unit.name} on one device.`.trim(),
+    note: `${unit.name} on one device.`,
     draw,
     legend: MEMORY.map(([, colour, label]) => ({ colour, label })),
     table: () => ({

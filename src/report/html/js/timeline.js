@@ -174,6 +174,7 @@ export function timeline(result) {
       ),
     }),
   });
+  root.dataset.end = total;
   return root;
 }
 

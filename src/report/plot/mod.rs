@@ -2,20 +2,30 @@
 //!
 //! Dots are braille patterns (two by four to a character); named points are symbols on top.
 
+pub mod pipeline;
+
 use std::io;
 use std::io::Write;
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::quantity;
 use super::saved::Saved;
+use crate::plan::Plan;
 
 const WIDTH: usize = 72;
 const HEIGHT: usize = 20;
 
-/// Prints the Pareto front of a result.
+/// Prints the Pareto front of a result and the pipelines of its winner.
 pub fn write(saved: &Saved, out: &mut dyn Write) -> io::Result<()> {
-    front(saved, out)
+    front(saved, out)?;
+    let results = saved.outcome["winner"]["results"].as_array().map_or(&[][..], Vec::as_slice);
+    for plan in results.iter().filter_map(|result| Plan::deserialize(&result["plan"]).ok()) {
+        writeln!(out)?;
+        pipeline::write(&plan, out)?;
+    }
+    Ok(())
 }
 
 /// The objective against area: every evaluated design a dot, the front, the winner and the
