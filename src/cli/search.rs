@@ -169,7 +169,7 @@ impl Args {
         let mut request = self.asked.over_file(self.request.as_deref())?;
         if request.file.model.is_empty() {
             request.file.model =
-                vec![ModelEntry { name: "gpt2-xl".into(), sequence: None, weight: None }];
+                vec![ModelEntry { name: "gpt2-xl".into(), sequence: self.asked.seq, weight: None }];
         }
         request.ready()
     }
