@@ -39,7 +39,7 @@ pub struct Args {
     request: Option<PathBuf>,
     #[command(flatten)]
     asked: Asked,
-    /// Where results are written [default: results/<model>]
+    /// Where results are written [default: results/MODEL]
     #[arg(long, value_name = "DIRECTORY")]
     out: Option<PathBuf>,
     /// Go on where an interrupted search into the same directory stopped
