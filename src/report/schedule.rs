@@ -207,20 +207,21 @@ fn layer_time(pass: &PassTime) -> String {
         time if time == pass.hbm => "off-chip memory decides",
         _ => "the global buffer decides",
     };
-    let gap = match pass.proof.kind {
-        ProofKind::None => format!(", UNPROVEN within {}", percent(pass.proof.gap(pass.time.0))),
-        _ => String::new(),
-    };
-    format!("{}, {decides}{gap}", time(pass.time))
+    format!("{}, {decides}", time(pass.time))
 }
 
+/// The proof: of the layer's time where there is one, else of the makespan.
 fn proof(view: &View) -> String {
+    let (proof, time) = match view.pass {
+        Some(pass) => (pass.proof, pass.time.0),
+        None => (view.proof, view.makespan),
+    };
     let searched = if view.n_nodes == 0 {
         String::new()
     } else {
         format!(" ({} moments searched)", grouped(view.n_nodes))
     };
-    match view.proof.kind {
+    match proof.kind {
         ProofKind::Bound => "fastest: it meets a lower bound".into(),
         ProofKind::Search => {
             format!("fastest: every other schedule was searched or excluded{searched}")
@@ -228,8 +229,8 @@ fn proof(view: &View) -> String {
         ProofKind::Ilp => "fastest: the integer program was solved to gap 0".into(),
         ProofKind::None => format!(
             "UNPROVEN: no schedule is faster than {}; this one is within {} of that{searched}",
-            (view.text)(view.proof.lower_bound),
-            percent(view.proof.gap(view.makespan)),
+            (view.text)(proof.lower_bound),
+            percent(proof.gap(time)),
         ),
     }
 }

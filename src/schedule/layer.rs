@@ -4,8 +4,7 @@
 //! fast and often, or a [`ScheduledPass`] with every start, on demand.
 //!
 //! Cores share the memories: a pass takes no less than its bytes need at each, however its
-//! operators are ordered. The schedule is the one of least makespan; where memory decides and
-//! another choice of modes might move fewer bytes, the bound says so and the proof is not claimed.
+//! operators are ordered ([`super::memory`]).
 
 use super::Cores;
 use super::Limits;
@@ -19,6 +18,9 @@ use super::Solved;
 use super::Solver;
 use super::Task;
 use super::Timed;
+use super::memory;
+use super::memory::Choice;
+use super::memory::Least;
 use super::solve_with;
 use crate::estimate::Estimate;
 use crate::estimate::EstimateTable;
@@ -70,7 +72,8 @@ pub struct ScheduledPass {
     pub problem: Problem,
     /// When and where each operator runs; the checker has accepted it and the pass's time.
     pub schedule: Schedule,
-    /// Why no schedule ends sooner, whatever the memories need.
+    /// What is known of the makespan alone: where memory decides, modes that move fewer bytes may
+    /// make it longer than it could be.
     pub proof: Proof,
 }
 
@@ -97,8 +100,12 @@ impl PassGraph {
         limits: &Limits,
     ) -> PassTime {
         let tasks = self.tasks(costs);
-        let (timed, spread) = self.prepared.modes(&tasks, cores(chip), rule, limits);
-        total(timed, costs, |op| spread[op], chip)
+        let memories = memories(costs, chip);
+        let least = memory::least(&tasks, &memories, |tasks| {
+            let (timed, spread) = self.prepared.modes(tasks, cores(chip), rule, limits);
+            Choice { timed, spread, details: () }
+        });
+        total(&least, &memories, costs)
     }
 
     /// The same with the schedule itself, which the checker has accepted.
@@ -121,18 +128,25 @@ impl PassGraph {
         solver: Solver,
         limits: &Limits,
     ) -> ScheduledPass {
+        let problem = |tasks: &[Task]| {
+            let mut next = tasks.iter();
+            let tasks = self.kinds.map(|_| *next.next().expect("one task for each operator"));
+            Problem { tasks, cores: cores(chip), rule }
+        };
         let tasks = self.tasks(costs);
-        let mut next = tasks.iter();
-        let tasks = self.kinds.map(|_| *next.next().expect("one task for each operator"));
-        let problem = Problem { tasks, cores: cores(chip), rule };
-        let solved = solve_with(&problem, solver, limits);
-        let spread = |op: usize| solved.schedule.runs[op].spread;
-        let Solved { makespan, proof, n_nodes, .. } = solved;
-        let total = total(Timed { makespan, proof, n_nodes }, costs, spread, chip);
         let memories = memories(costs, chip);
-        check::schedule::check_layer(&problem, &solved.schedule, &memories, total.time)
+        let least = memory::least(&tasks, &memories, |tasks| {
+            let Solved { schedule, makespan, proof, n_nodes } =
+                solve_with(&problem(tasks), solver, limits);
+            let spread = schedule.runs.iter().map(|run| run.spread).collect();
+            Choice { timed: Timed { makespan, proof, n_nodes }, spread, details: schedule }
+        });
+        let total = total(&least, &memories, costs);
+        let problem = problem(&tasks);
+        let schedule = least.choice.details;
+        check::schedule::check_layer(&problem, &schedule, &memories, total.time)
             .unwrap_or_else(|violation| panic!("a pass takes what it needs: {violation}"));
-        ScheduledPass { total, problem, schedule: solved.schedule, proof }
+        ScheduledPass { total, problem, schedule, proof: least.makespan_proof }
     }
 
     fn tasks(&self, costs: &[OpCosts]) -> Vec<Task> {
@@ -161,38 +175,32 @@ fn cores(chip: &Accelerator) -> Cores {
     Cores { tensor: count(chip.design().tensor_cores), vector: count(chip.design().vector_cores) }
 }
 
-/// Joins a schedule's makespan with what the memories need in its modes.
-fn total(
-    timed: Timed,
-    costs: &[OpCosts],
-    spread: impl Fn(usize) -> bool,
-    chip: &Accelerator,
-) -> PassTime {
-    let Timed { makespan, proof, n_nodes } = timed;
-    let mode = |op: usize| if spread(op) { &costs[op].spread } else { &costs[op].alone };
-    let (hbm, glb) = memory_times(chip, (0..costs.len()).map(|op| Needs::of(mode(op))));
-    let time = Time(makespan).max(hbm).max(glb);
-    let least = costs.iter().map(|cost| Needs::of(&cost.alone).least(Needs::of(&cost.spread)));
-    let (least_hbm, least_glb) = memory_times(chip, least);
-    let lower_bound = proof.lower_bound.max(least_hbm.0).max(least_glb.0);
+/// What a pass takes and why, from its fastest choice of modes.
+fn total<S>(least: &Least<S>, memories: &[Memory; 3], costs: &[OpCosts]) -> PassTime {
+    let Timed { makespan, proof, .. } = least.choice.timed;
+    let spread = &least.choice.spread;
+    let [hbm, glb_read, glb_written] =
+        [0, 1, 2].map(|at| memory::transfer(&memories[at], |op| usize::from(spread[op])));
     let kind = match proof.kind {
-        _ if lower_bound < time.0 => ProofKind::None,
+        _ if least.lower_bound < least.time => ProofKind::None,
+        _ if least.branched => ProofKind::Search,
         // The memories decide, whatever the schedule.
         ProofKind::None => ProofKind::Bound,
         kind => kind,
     };
+    let mode = |(cost, &spread): (&OpCosts, &bool)| if spread { cost.spread } else { cost.alone };
     PassTime {
-        time,
+        time: least.time,
         makespan: Time(makespan),
         hbm,
-        glb,
-        proof: Proof { kind, lower_bound },
-        energy: (0..costs.len()).map(|op| mode(op).energy).sum(),
-        n_nodes,
+        glb: glb_read.max(glb_written),
+        proof: Proof { kind, lower_bound: least.lower_bound.0 },
+        energy: costs.iter().zip(spread).map(|pair| mode(pair).energy).sum(),
+        n_nodes: least.n_nodes,
     }
 }
 
-/// What the operators carry through each memory, for the checker.
+/// What the operators carry through each memory: off-chip, and the global buffer both ways.
 fn memories(costs: &[OpCosts], chip: &Accelerator) -> [Memory; 3] {
     let (read, write) = chip.glb_bandwidth();
     let carried = |bytes: fn(&Estimate) -> Bytes, bandwidth| {
@@ -204,42 +212,6 @@ fn memories(costs: &[OpCosts], chip: &Accelerator) -> [Memory; 3] {
         carried(|estimate| estimate.glb_read, read),
         carried(|estimate| estimate.glb_written, write),
     ]
-}
-
-/// Bytes through each memory.
-#[derive(Clone, Copy)]
-struct Needs {
-    hbm: Bytes,
-    glb_read: Bytes,
-    glb_written: Bytes,
-}
-
-impl Needs {
-    fn of(estimate: &Estimate) -> Self {
-        let Estimate { hbm, glb_read, glb_written, .. } = *estimate;
-        Self { hbm, glb_read, glb_written }
-    }
-
-    fn least(self, other: Self) -> Self {
-        Self {
-            hbm: self.hbm.min(other.hbm),
-            glb_read: self.glb_read.min(other.glb_read),
-            glb_written: self.glb_written.min(other.glb_written),
-        }
-    }
-}
-
-/// What off-chip memory and the global buffer need for all of `needs`.
-fn memory_times(chip: &Accelerator, needs: impl Iterator<Item = Needs>) -> (Time, Time) {
-    let nothing = Needs { hbm: Bytes::ZERO, glb_read: Bytes::ZERO, glb_written: Bytes::ZERO };
-    let sum = needs.fold(nothing, |sum, need| Needs {
-        hbm: sum.hbm + need.hbm,
-        glb_read: sum.glb_read + need.glb_read,
-        glb_written: sum.glb_written + need.glb_written,
-    });
-    let (read, write) = chip.glb_bandwidth();
-    let glb = read.transfer(sum.glb_read).max(write.transfer(sum.glb_written));
-    (chip.hbm_bandwidth().transfer(sum.hbm), glb)
 }
 
 #[cfg(test)]
@@ -319,10 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_claimed_where_another_choice_might_move_fewer_bytes() {
+    fn modes_that_move_fewer_bytes_are_taken_where_memory_decides() {
         let op = OpCosts { alone: estimate(10, 10), spread: estimate(9, 6) };
         let found = check(&[op, op]);
-        assert_eq!(found.time, Time(20));
-        assert_eq!(found.proof, Proof { kind: ProofKind::None, lower_bound: 12 });
+        assert_eq!((found.time, found.makespan, found.hbm), (Time(18), Time(18), Time(12)));
+        assert_eq!(found.proof, Proof { kind: ProofKind::Search, lower_bound: 18 });
+        let little = OpCosts { alone: estimate(10, 10), spread: estimate(9, 9) };
+        let found = check(&[op, little]);
+        assert_eq!((found.time, found.makespan, found.hbm), (Time(18), Time(18), Time(15)));
     }
 }

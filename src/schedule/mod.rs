@@ -18,6 +18,7 @@ mod job;
 pub mod layer;
 mod list;
 mod memo;
+mod memory;
 mod prepared;
 mod search;
 mod simplex;
