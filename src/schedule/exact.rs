@@ -3,6 +3,7 @@
 use super::Limits;
 use super::bounds;
 use super::bounds::Credits;
+use super::front::LEDGERS;
 use super::job::Job;
 use super::job::Timetable;
 use super::list::Patience;
@@ -118,7 +119,7 @@ impl Best {
         }
     }
 
-    fn search(&mut self, job: &Job, sets: &Sets, credits: &[Credits], limits: &Limits) {
+    fn search(&mut self, job: &Job, sets: &Sets, credits: &[Credits; LEDGERS], limits: &Limits) {
         let found = search(job, sets, credits, self.lower, self.upper(), limits);
         self.lower = found.lower_bound;
         self.n_nodes = found.n_nodes;

@@ -13,11 +13,11 @@
 
 mod bounds;
 mod exact;
+mod front;
 mod ilp;
 mod job;
 pub mod layer;
 mod list;
-mod memo;
 mod memory;
 mod prepared;
 mod search;

@@ -1,39 +1,49 @@
-//! Exact search of one block: branch and bound over events.
+//! Exact search of one block: all partial schedules worth keeping, one task more at a time.
 //!
-//! Time runs from one end of a task to the next. At each event, each ready task in turn is started
-//! on one core, started spread, or left for later; when all are decided, time moves on. Every
-//! schedule whose tasks cannot be moved earlier one by one is met this way, and a fastest one is
-//! among those. What is cut off, and why that is sound:
+//! A schedule is told by the order in which its tasks start and the mode of each: every task starts
+//! as soon as it can after the one before. The search goes through these orders breadth first. Front
+//! *k* holds partial schedules in which *k* tasks have started; each is continued by every task and
+//! mode that can come next, and of the results the next front keeps what is not cut off:
 //!
-//! - **Bounds.** The time plus the credit still to be earned ([`super::bounds`]) or the longest path
-//!   from here exceeds the target.
-//! - **Better moments.** The same tasks had started no later at a moment already left behind, and
-//!   none of them ends later ([`super::memo`]).
-//! - **No idle waiting.** A task left for later although it fits may start only after a moment in
-//!   which it did not fit, else it could have started when it was left. Time does not move on past
-//!   the end that a ready task would have had in cores that stay free.
+//! - **Bounds.** The time plus the credit still to be earned ([`super::bounds`]), or the longest way
+//!   from here, exceeds the target: one tick less than the best schedule known.
+//! - **Better states.** Another has started the same tasks, is no later, and each of its tasks that
+//!   still run ends no later ([`super::front`]): it can do whatever this one does next.
+//! - **No idle waiting.** Time passes although a ready task could run and end in cores that stay
+//!   free meanwhile.
 //! - **Twins.** Of two tasks with the same times and cores, the one that waits for no more and is
-//!   waited for by no less goes first: exchanging them gives as good a schedule.
+//!   waited for by no less goes first.
 //!
-//! The last two point to schedules in which some task is started where here it is left for later.
-//! Starting is always tried before leaving, so these have been searched, or cut off soundly, before;
-//! likewise a better moment is one whose whole subtree is done. Each cut therefore rests on earlier
-//! ones only, never in a circle.
+//! Why nothing is lost: suppose that a kept state can be completed within the target, and take the
+//! completion whose starts are the earliest in sum. It waits idly nowhere, and exchanging twins does
+//! not change that sum, so its next state is among the results; there it is kept, or another that
+//! can be completed as fast is. So if all fronts are kept whole and the last one is empty, no schedule
+//! is within the target.
 //!
-//! The search asks "is there a schedule within the target?", first for the lower bound itself, then
-//! for larger targets: a failed target is a better lower bound, whenever the search is stopped.
+//! Fronts can grow large, so a search keeps only the most promising states, first a few, then more
+//! and more. Narrow searches find good schedules, which cut the wider ones down; and whenever states
+//! are left out, their least bound is a lower bound for all schedules.
 
 use super::Limits;
 use super::bounds::Credits;
 use super::bounds::ONE;
 use super::bounds::PARTS;
+use super::front::Front;
+use super::front::LEDGERS;
+use super::front::Running;
+use super::front::State;
+use super::front::Step;
 use super::job::Amount;
 use super::job::Job;
 use super::job::Timetable;
-use super::memo::Memo;
-use super::memo::Running;
 use super::prepared::Sets;
 use super::prepared::bits;
+
+/// How many states of each front the first search keeps; each later one keeps [`WIDER`] times more.
+const NARROWEST: usize = 8;
+
+/// See [`NARROWEST`].
+const WIDER: usize = 4;
 
 /// What came of a search.
 pub(super) struct Found {
@@ -41,7 +51,7 @@ pub(super) struct Found {
     pub better: Option<Timetable>,
     /// No schedule ends before.
     pub lower_bound: u64,
-    /// Moments visited.
+    /// Partial schedules that were looked at.
     pub n_nodes: u64,
 }
 
@@ -49,62 +59,58 @@ pub(super) struct Found {
 pub(super) fn search(
     job: &Job,
     sets: &Sets,
-    credits: &[Credits],
-    mut lower: u64,
-    mut upper: u64,
+    credits: &[Credits; LEDGERS],
+    lower: u64,
+    upper: u64,
     limits: &Limits,
 ) -> Found {
-    let mut search = Search::new(job, sets, credits, limits);
-    let mut better = None;
-    let mut step = 0;
-    // Most blocks end in the first quarter of the moments allowed. Where they do not, the second
-    // goes straight for faster schedules, so that a search that has to be given up still has one.
-    for (part, diving) in [(4, false), (2, true), (1, false)] {
-        search.budget = limits.nodes / part;
-        while lower < upper {
-            search.target = if diving { upper - 1 } else { (lower + step).min(upper - 1) };
-            let target = search.target;
-            let completed = search.run();
-            if let Some(found) = search.best.take() {
-                upper = found.makespan;
-                better = Some(search.in_block_order(&found));
-            }
-            if !completed {
-                break;
-            }
-            // No schedule is within the target, or the one found is the best of those that are.
-            lower = if upper <= target { upper } else { target + 1 };
-            step = (step * 4).max((upper - lower) / 64);
+    let board = Board::new(job, sets, credits);
+    let mut search = Search {
+        board: &board,
+        limits,
+        lower,
+        upper,
+        best: None,
+        n_nodes: 0,
+        next_question: 0,
+        stopped: false,
+    };
+    let mut width = NARROWEST;
+    while search.lower < search.upper && !search.stopped {
+        let before = search.n_nodes;
+        let least_left_out = search.run(width);
+        if search.stopped {
+            break;
         }
+        search.lower = search.lower.max(least_left_out.unwrap_or(u64::MAX).min(search.upper));
+        // A search that cannot end within the limit finds nothing: rather one that is less wide.
+        let cost_per_state = (search.n_nodes - before) / width as u64 + 1;
+        let affordable = limits.nodes.saturating_sub(search.n_nodes) / cost_per_state;
+        let wider = (width * WIDER).min(usize::try_from(affordable).unwrap_or(usize::MAX));
+        if wider <= width {
+            break;
+        }
+        width = wider;
     }
-    Found { better, lower_bound: lower, n_nodes: search.n_nodes }
+    let better = search.best.map(|table| board.in_block_order(&table));
+    Found { better, lower_bound: search.lower, n_nodes: search.n_nodes }
 }
 
-/// The state of a search; tasks are numbered by rank, the longest way to the end first.
-struct Search<'a> {
-    limits: &'a Limits<'a>,
+/// The block as a search sees it; tasks are numbered by rank, the longest way to the end first.
+struct Board {
     /// The block's task of each rank.
     order: Vec<usize>,
     modes: Vec<[Option<Mode>; 2]>,
-    reads: Vec<u128>,
+    /// All tasks before each task, and all after it.
+    before: Vec<u128>,
+    behind: Vec<u128>,
     /// The longest way from a task's start, and from its end, to the end of the block.
     tail: Vec<u64>,
     after: Vec<u64>,
     /// Tasks that go before each task wherever both are ready.
     twins: Vec<u128>,
-    credits: Vec<Ledger>,
+    ledgers: [Ledger; LEDGERS],
     all: u128,
-    memo: Memo,
-    /// The runs of all moments on the way from the root to the current one.
-    running: Vec<Running>,
-    start: Vec<u64>,
-    spread: Vec<bool>,
-    target: u64,
-    best: Option<Timetable>,
-    n_nodes: u64,
-    /// When to give up, and when next to ask whether to.
-    budget: u64,
-    next_question: u64,
     cores: Amount,
 }
 
@@ -123,26 +129,170 @@ struct Ledger {
     total: u64,
 }
 
-/// A moment: what has happened, and what is free.
-#[derive(Clone, Copy)]
-struct Moment {
-    now: u64,
-    started: u128,
-    finished: u128,
-    free: Amount,
-    /// Tasks that may not start alone, or spread, until they have once not fitted.
-    delayed: [u128; 2],
-    /// Its runs are `running[first..]`.
-    first: usize,
-    /// The end of the runs.
-    last: usize,
+/// A search on the way.
+struct Search<'a> {
+    board: &'a Board,
+    limits: &'a Limits<'a>,
+    lower: u64,
+    upper: u64,
+    best: Option<Timetable>,
+    n_nodes: u64,
+    /// When next to ask whether to stop.
+    next_question: u64,
+    stopped: bool,
 }
 
-/// Whether the search should go on.
-type Continue = bool;
+/// A state that is being changed, with its runs.
+#[derive(Clone)]
+struct Draft {
+    state: State,
+    runs: Vec<Running>,
+}
 
-impl<'a> Search<'a> {
-    fn new(job: &Job, sets: &Sets, credits: &[Credits], limits: &'a Limits<'a>) -> Self {
+impl Search<'_> {
+    /// Goes through all fronts, keeping so many states of each; answers the least bound of those
+    /// that were left out, if any were.
+    fn run(&mut self, width: usize) -> Option<u64> {
+        let root = self.board.root();
+        let (mut front, mut next) = (Front::default(), Front::default());
+        front.offer(&root, &[]);
+        let mut steps: Vec<Step> = Vec::new();
+        let mut least_left_out: Option<u64> = None;
+        let mut draft = Draft { state: root, runs: Vec::new() };
+        let mut child = draft.clone();
+        for started in 0..self.board.order.len() {
+            let (places, left_out) = front.best(width);
+            least_left_out = least_left_out.into_iter().chain(left_out).min();
+            for place in places {
+                let (state, runs) = front.get(place);
+                if state.bound >= self.upper {
+                    break;
+                }
+                draft.state = *state;
+                draft.runs.clear();
+                draft.runs.extend_from_slice(runs);
+                if started > 0 {
+                    let step = u32::try_from(steps.len()).expect("fewer than the node limit");
+                    steps.push(draft.state.step);
+                    draft.state.step.before = Some(step);
+                }
+                self.expand(&mut draft, &mut child, &mut next, &steps);
+                if self.is_over() {
+                    return None;
+                }
+            }
+            std::mem::swap(&mut front, &mut next);
+            next.clear();
+        }
+        least_left_out
+    }
+
+    fn is_over(&mut self) -> bool {
+        if self.n_nodes >= self.next_question {
+            self.next_question = self.n_nodes + 1000;
+            self.stopped |= self.limits.stop.is_some_and(|stop| stop());
+        }
+        self.stopped |= self.n_nodes >= self.limits.nodes;
+        self.stopped
+    }
+
+    /// Offers the next front all that can come next.
+    fn expand(&mut self, draft: &mut Draft, child: &mut Draft, next: &mut Front, steps: &[Step]) {
+        let board = self.board;
+        // Who could start before could start then: later is no better.
+        let mut tried = [0_u128; 2];
+        loop {
+            for task in bits(draft.state.ready) {
+                if board.twins[task] & !draft.state.started != 0 {
+                    continue;
+                }
+                for spread in [false, true] {
+                    let tried = &mut tried[usize::from(spread)];
+                    let Some(mode) = board.modes[task][usize::from(spread)] else { continue };
+                    if *tried >> task & 1 == 1 || !mode.held.fits(draft.state.free) {
+                        continue;
+                    }
+                    *tried |= 1 << task;
+                    self.start(draft, task, spread, child, next, steps);
+                }
+            }
+            let ends = draft.runs.iter().map(|run| run.end);
+            let Some(end) = ends.min() else { return };
+            if board.could_end_by(&draft.state, end) {
+                return;
+            }
+            board.advance(draft, end);
+            if board.bound(draft) >= self.upper {
+                return;
+            }
+        }
+    }
+
+    /// Offers the state in which one more task has started.
+    fn start(
+        &mut self,
+        from: &Draft,
+        task: usize,
+        spread: bool,
+        child: &mut Draft,
+        next: &mut Front,
+        steps: &[Step],
+    ) {
+        let board = self.board;
+        let mode = board.modes[task][usize::from(spread)].expect("it was found to fit");
+        let start = from.state.now;
+        let end = start + mode.ticks;
+        let way = end + board.after[task];
+        if way >= self.upper {
+            return;
+        }
+        self.n_nodes += 1;
+        child.state = from.state;
+        child.runs.clear();
+        child.runs.extend_from_slice(&from.runs);
+        let number = u8::try_from(task).expect("at most 128");
+        child.runs.push(Running { task: number, spread, end });
+        let state = &mut child.state;
+        state.step = Step { before: from.state.step.before, task: number, spread, start };
+        state.started |= 1 << task;
+        state.ready &= !(1 << task);
+        state.free = state.free.minus(mode.held);
+        for (waiting, ledger) in state.waiting.iter_mut().zip(&board.ledgers) {
+            *waiting -= ledger.credit[task];
+        }
+        if state.started == board.all {
+            self.record(child, steps);
+            return;
+        }
+        board.settle(child);
+        child.state.bound = board.bound(child).max(way).max(from.state.bound);
+        child.state.promise = board.earned_by(child, 0);
+        if child.state.bound < self.upper {
+            next.offer(&child.state, &child.runs);
+        }
+    }
+
+    /// Keeps a whole schedule if it is faster than the best known.
+    fn record(&mut self, whole: &Draft, steps: &[Step]) {
+        let makespan = whole.runs.iter().map(|run| run.end).max().unwrap_or(0);
+        if makespan >= self.upper {
+            return;
+        }
+        let n = self.board.order.len();
+        let mut table = Timetable { start: vec![0; n], spread: vec![false; n], makespan };
+        let mut next = Some(whole.state.step);
+        while let Some(step) = next {
+            table.start[usize::from(step.task)] = step.start;
+            table.spread[usize::from(step.task)] = step.spread;
+            next = step.before.map(|before| steps[before as usize]);
+        }
+        self.upper = makespan;
+        self.best = Some(table);
+    }
+}
+
+impl Board {
+    fn new(job: &Job, sets: &Sets, credits: &[Credits; LEDGERS]) -> Self {
         let n = job.len();
         let tails = job.tails();
         let mut order: Vec<usize> = (0..n).collect();
@@ -169,189 +319,96 @@ impl<'a> Search<'a> {
         };
         let twins = (0..n).map(|j| (0..j).filter(|&i| alike(i, j)).fold(0, |s, i| s | 1 << i));
         Self {
-            limits,
             modes: order.iter().map(|&task| mode(task)).collect(),
             twins: twins.collect(),
             tail: order.iter().map(|&task| tails[task]).collect(),
             after: order.iter().map(|&task| tails[task] - job.fastest(task)).collect(),
-            credits: credits.iter().map(|credits| Ledger::new(job, credits, &order)).collect(),
+            ledgers: credits.each_ref().map(|credits| Ledger::new(job, credits, &order)),
             all: if n == 128 { u128::MAX } else { (1 << n) - 1 },
-            reads: before,
-            memo: Memo::default(),
-            running: Vec::new(),
-            start: vec![0; n],
-            spread: vec![false; n],
-            target: 0,
-            best: None,
-            n_nodes: 0,
-            budget: 0,
-            next_question: 0,
             cores: job.all(),
+            before,
+            behind,
             order,
         }
     }
 
-    /// Searches every schedule within the target; `false` if it was stopped.
-    fn run(&mut self) -> Continue {
-        self.running.clear();
-        self.memo.clear();
-        let root = Moment {
+    fn root(&self) -> State {
+        let ready = (0..self.order.len()).filter(|&task| self.before[task] == 0);
+        State {
             now: 0,
             started: 0,
             finished: 0,
+            ready: ready.fold(0, |set, task| set | 1 << task),
             free: self.cores,
-            delayed: [0; 2],
-            first: 0,
-            last: 0,
-        };
-        let ready = self.ready(&root);
-        self.decide(root, ready)
-    }
-
-    /// Tasks that have not started and wait for nobody.
-    fn ready(&self, moment: &Moment) -> u128 {
-        let waiting = bits(self.all & !moment.started);
-        let free = waiting.filter(|&task| self.reads[task] & !moment.finished == 0);
-        free.fold(0, |set, task| set | 1 << task)
-    }
-
-    /// Decides the tasks of `open` one by one, most urgent first, then lets time move on.
-    fn decide(&mut self, moment: Moment, mut open: u128) -> Continue {
-        while open != 0 {
-            let task = open.trailing_zeros() as usize;
-            open &= open - 1;
-            if self.twins[task] & !moment.started != 0 {
-                continue;
-            }
-            for spread in self.preference(task) {
-                if let Some(next) = self.started(&moment, task, spread) {
-                    let goes_on = self.decide(next, open);
-                    self.running.truncate(moment.last);
-                    if !goes_on {
-                        return false;
-                    }
-                }
-            }
+            waiting: self.ledgers.each_ref().map(|ledger| ledger.total),
+            bound: 0,
+            promise: 0,
+            step: Step::default(),
         }
-        self.advance(&moment)
     }
 
-    /// Spread first where spreading earns as much as a tick can.
-    fn preference(&self, task: usize) -> [bool; 2] {
-        let worthwhile = self.modes[task][1].is_some_and(|mode| {
-            self.credits
-                .first()
-                .is_some_and(|ledger| ledger.credit[task] / PARTS >= mode.ticks - mode.ticks / 1024)
+    /// Moves on to the first end of a run.
+    fn advance(&self, draft: &mut Draft, end: u64) {
+        let state = &mut draft.state;
+        state.now = end;
+        let mut woken = 0;
+        draft.runs.retain(|run| {
+            let ended = run.end == end;
+            if ended {
+                let task = usize::from(run.task);
+                let mode = self.modes[task][usize::from(run.spread)];
+                state.free = state.free.plus(mode.expect("it runs in this mode").held);
+                state.finished |= 1 << task;
+                woken |= self.behind[task];
+            }
+            !ended
         });
-        [worthwhile, !worthwhile]
+        let wakes = |&task: &usize| self.before[task] & !state.finished == 0;
+        let ready = bits(woken & !state.started).filter(wakes);
+        state.ready |= ready.fold(0, |set, task| set | 1 << task);
     }
 
-    /// The moment after `task` has started, unless it cannot or leads nowhere.
-    fn started(&mut self, moment: &Moment, task: usize, spread: bool) -> Option<Moment> {
-        let mode = self.modes[task][usize::from(spread)]?;
-        let delayed = moment.delayed[usize::from(spread)] >> task & 1 == 1;
-        if delayed || !mode.held.fits(moment.free) {
-            return None;
-        }
-        let end = moment.now + mode.ticks;
-        if end + self.after[task] > self.target {
-            return None;
-        }
-        self.n_nodes += 1;
-        self.start[task] = moment.now;
-        self.spread[task] = spread;
-        let first = self.running.len();
-        self.running.extend_from_within(moment.first..moment.last);
-        self.running.push(Running { task: u8::try_from(task).expect("at most 128"), spread, end });
-        let started = moment.started | 1 << task;
-        let last = self.running.len();
-        if started == self.all {
-            self.record(first);
-            self.running.truncate(moment.last);
-            return None;
-        }
-        if self.memo.knows_better(started, moment.now, &self.running[first..last]) {
-            self.running.truncate(moment.last);
-            return None;
-        }
-        let free = moment.free.minus(mode.held);
-        Some(Moment { started, free, first, last, ..*moment })
-    }
-
-    /// All have started: keeps the schedule and asks for a better one from now on.
-    fn record(&mut self, first: usize) {
-        let ends = self.running[first..].iter().map(|run| run.end);
-        let makespan = ends.max().expect("one has just started");
-        if makespan <= self.target {
-            let (start, spread) = (self.start.clone(), self.spread.clone());
-            self.best = Some(Timetable { start, spread, makespan });
-            self.target = makespan - 1;
+    /// Moves on to the next moment at which a task can start.
+    fn settle(&self, draft: &mut Draft) {
+        let fits = |state: &State, task: usize| {
+            self.modes[task].iter().flatten().any(|mode| mode.held.fits(state.free))
+        };
+        while !bits(draft.state.ready).any(|task| fits(&draft.state, task)) {
+            let Some(end) = draft.runs.iter().map(|run| run.end).min() else { return };
+            self.advance(draft, end);
         }
     }
 
-    fn is_over(&mut self) -> bool {
-        if self.n_nodes >= self.next_question {
-            self.next_question = self.n_nodes + 1000;
-            if self.limits.stop.is_some_and(|stop| stop()) {
-                self.budget = 0;
-            }
-        }
-        self.n_nodes >= self.budget
+    /// Whether a ready task could run until `end` at the latest in cores that are free.
+    fn could_end_by(&self, state: &State, end: u64) -> bool {
+        let in_time = |mode: &Mode| state.now + mode.ticks <= end && mode.held.fits(state.free);
+        bits(state.ready).any(|task| self.modes[task].iter().flatten().any(in_time))
     }
 
-    /// Moves on to the next end of a task.
-    fn advance(&mut self, moment: &Moment) -> Continue {
-        if self.is_over() {
-            return false;
-        }
-        let runs = &self.running[moment.first..moment.last];
-        let Some(now) = runs.iter().map(|run| run.end).min() else { return true };
-        let Some(delayed) = self.delayed(moment, now) else { return true };
-        let mut next = Moment { now, delayed, first: self.running.len(), ..*moment };
-        for at in moment.first..moment.last {
-            let run = self.running[at];
-            if run.end == now {
-                next.finished |= 1 << run.task;
-                let mode = self.modes[run.task as usize][usize::from(run.spread)];
-                next.free = next.free.plus(mode.expect("it runs in this mode").held);
-            } else {
-                self.running.push(run);
-            }
-        }
-        next.last = self.running.len();
-        let ready = self.ready(&next);
-        let goes_on =
-            if self.exceeds_target(&next, ready) { true } else { self.decide(next, ready) };
-        self.running.truncate(moment.last);
-        goes_on
+    /// No schedule that begins like this ends before.
+    fn bound(&self, draft: &Draft) -> u64 {
+        let state = &draft.state;
+        // Ranks go by the longest way.
+        let way = match state.ready {
+            0 => 0,
+            ready => self.tail[ready.trailing_zeros() as usize],
+        };
+        let earned = (0..LEDGERS).map(|ledger| self.earned_by(draft, ledger));
+        earned.fold(state.now + way, u64::max)
     }
 
-    /// Which ready tasks are left although they fit; `None` where one of them would have ended by
-    /// `next` in cores that nobody uses until then.
-    fn delayed(&self, moment: &Moment, next: u64) -> Option<[u128; 2]> {
-        let mut delayed = [0; 2];
-        for task in bits(self.ready(moment)) {
-            for (mode, delayed) in self.modes[task].iter().zip(&mut delayed) {
-                if let Some(mode) = mode.filter(|mode| mode.held.fits(moment.free)) {
-                    if moment.now + mode.ticks <= next {
-                        return None;
-                    }
-                    *delayed |= 1 << task;
-                }
-            }
-        }
-        Some(delayed)
-    }
-
-    fn exceeds_target(&self, moment: &Moment, ready: u128) -> bool {
-        let left = self.target.saturating_sub(moment.now);
-        if moment.now > self.target || bits(ready).any(|task| self.tail[task] > left) {
-            return true;
-        }
-        let runs = &self.running[moment.first..moment.last];
-        self.credits
-            .iter()
-            .any(|ledger| ledger.left(self.all & !moment.started, moment.now, runs) > left)
+    /// When all credit that is left is earned at the earliest.
+    fn earned_by(&self, draft: &Draft, ledger: usize) -> u64 {
+        let Draft { state, runs } = draft;
+        let Ledger { rate, total, .. } = &self.ledgers[ledger];
+        let running = runs.iter().map(|run| {
+            let rate = rate[usize::from(run.task)][usize::from(run.spread)];
+            let parts =
+                u128::from(rate) * u128::from(run.end - state.now) / u128::from(ONE / PARTS);
+            u64::try_from(parts).expect("no more than the task's credit")
+        });
+        let left = (state.waiting[ledger] + running.sum::<u64>()).min(*total);
+        state.now + left.div_ceil(PARTS)
     }
 
     fn in_block_order(&self, found: &Timetable) -> Timetable {
@@ -379,16 +436,5 @@ impl Ledger {
             rate: order.iter().map(rates).collect(),
             total: credits.0.iter().sum(),
         }
-    }
-
-    /// Ticks until all credit that is left is earned.
-    fn left(&self, waiting: u128, now: u64, runs: &[Running]) -> u64 {
-        let waiting: u64 = bits(waiting).map(|task| self.credit[task]).sum();
-        let running = runs.iter().map(|run| {
-            let rate = self.rate[run.task as usize][usize::from(run.spread)];
-            let parts = u128::from(rate) * u128::from(run.end - now) / u128::from(ONE / PARTS);
-            u64::try_from(parts).expect("no more than the task's credit")
-        });
-        (waiting + running.sum::<u64>()).min(self.total).div_ceil(PARTS)
     }
 }
