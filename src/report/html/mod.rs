@@ -7,6 +7,7 @@
 mod pack;
 mod plan;
 mod script;
+mod tree;
 
 use std::io;
 use std::io::Write;

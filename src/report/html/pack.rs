@@ -1,7 +1,5 @@
-//! What a page carries, made small: each entry once, designs by column in binary.
-//!
-//! Numbers of the outcome keep every digit. Of the table, bounds are kept to seven digits (they
-//! are only drawn), everything else exactly.
+//! What a page carries, made small: equal parts of the outcome once, designs by column in binary.
+//! Every number keeps every digit.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +11,8 @@ use crate::report::saved::Cells;
 use crate::report::saved::Column;
 use crate::report::saved::DesignTable;
 use crate::report::saved::Saved;
+
+use super::tree;
 
 /// The content of a page of results.
 pub fn content(kind: &str, results: &[&Saved]) -> String {
@@ -32,48 +32,24 @@ pub fn inert(value: &Value) -> String {
 
 fn result(saved: &Saved) -> Value {
     let mut outcome = saved.outcome.clone();
-    let mut entries = Pool::default();
-    entries.take(&mut outcome["winner"]);
-    for list in ["best_by_hbm", "baselines"] {
-        each(&mut outcome[list], |item| entries.take(&mut item["entry"]));
+    if let Some(winner) = outcome.get_mut("winner") {
+        without_plans(winner);
     }
-    for list in ["pareto", "top"] {
-        if let Some(found) = outcome[list].get_mut("entries") {
-            each(found, |entry| entries.take(entry));
-        }
+    for list in ["/best_by_hbm", "/baselines"] {
+        each(outcome.pointer_mut(list), |item| without_plans(&mut item["entry"]));
+    }
+    for list in ["/pareto/entries", "/top/entries"] {
+        each(outcome.pointer_mut(list), without_plans);
     }
     json!({
         "name": saved.name,
-        "outcome": outcome,
-        "entries": entries.values,
+        "outcome": tree::folded(&outcome),
         "designs": designs(&saved.designs),
     })
 }
 
-/// Distinct entries; a result names many of them twice (the winner is also the first of the top).
-#[derive(Default)]
-struct Pool {
-    places: BTreeMap<String, usize>,
-    values: Vec<Value>,
-}
-
-impl Pool {
-    /// Moves an entry into the pool and leaves its number, or null where there is none.
-    fn take(&mut self, place: &mut Value) {
-        let mut entry = place.take();
-        if !entry.is_object() {
-            return;
-        }
-        if let Some(results) = entry.get_mut("results") {
-            each(results, without_plan);
-        }
-        let next = self.values.len();
-        let number = *self.places.entry(entry.to_string()).or_insert(next);
-        if number == next {
-            self.values.push(entry);
-        }
-        *place = number.into();
-    }
+fn without_plans(entry: &mut Value) {
+    each(entry.get_mut("results"), without_plan);
 }
 
 /// Leaves out the plan, which is for `phaze check`, but for the ends of its stages: the page draws
@@ -85,7 +61,7 @@ fn without_plan(result: &mut Value) {
         plan["units"]["time_digits"].as_i64().and_then(|digits| i32::try_from(digits).ok());
     let (Some(digits), Some(ends)) = (digits, plan["answer"]["stages"].as_array()) else { return };
     let mut ends = ends.iter();
-    each(&mut result["stages"], |stage| {
+    each(result.get_mut("stages"), |stage| {
         let (Some(end), Some(fields)) = (ends.next(), stage.as_object_mut()) else { return };
         for (from, to) in [("exchange", "exchange_s"), ("step", "step_s")] {
             if let Some(ticks) = end[from].as_f64() {
@@ -95,8 +71,9 @@ fn without_plan(result: &mut Value) {
     });
 }
 
-fn each(list: &mut Value, action: impl FnMut(&mut Value)) {
-    list.as_array_mut().map_or(&mut [][..], Vec::as_mut_slice).iter_mut().for_each(action);
+/// Acts on each item of a list that may be missing.
+fn each(list: Option<&mut Value>, action: impl FnMut(&mut Value)) {
+    list.and_then(Value::as_array_mut).into_iter().flatten().for_each(action);
 }
 
 fn designs(table: &DesignTable) -> Value {
@@ -104,17 +81,20 @@ fn designs(table: &DesignTable) -> Value {
     json!({"rows": table.n_rows, "columns": columns})
 }
 
-/// One column in the smallest of three forms: codes into a dictionary, all numbers, or the numbers
-/// that are there with their rows.
+/// One column in the smallest of its forms: the row's own number, codes into a dictionary, all
+/// numbers, or the numbers that are there with their rows.
 fn column(column: &Column) -> Value {
     let mut packed = Map::new();
     packed.insert("name".into(), column.name.clone().into());
     match (dictionary(&column.cells), &column.cells) {
-        (Some((values, codes)), _) => {
-            packed.insert("dictionary".into(), values.into());
-            packed.insert("codes".into(), base64(&codes).into());
+        (_, Cells::Numbers(cells)) if are_row_numbers(cells) => {
+            packed.insert("row_numbers".into(), true.into());
         }
-        (None, Cells::Numbers(cells)) => numbers(&column.name, cells, &mut packed),
+        (Some(found), Cells::Numbers(cells)) if found.size() > Sparsity::of(cells).size() => {
+            numbers(cells, &mut packed);
+        }
+        (Some(found), _) => found.write(&mut packed),
+        (None, Cells::Numbers(cells)) => numbers(cells, &mut packed),
         (None, Cells::Words(cells)) => {
             packed.insert("words".into(), cells.clone().into());
         }
@@ -122,8 +102,18 @@ fn column(column: &Column) -> Value {
     Value::Object(packed)
 }
 
-/// The distinct values in order of appearance and each cell's code, if 256 codes are enough.
-fn dictionary(cells: &Cells) -> Option<(Vec<Value>, Vec<u8>)> {
+fn are_row_numbers(cells: &[Option<f64>]) -> bool {
+    cells.iter().enumerate().all(|(row, &cell)| cell == Some(row as f64))
+}
+
+/// The distinct values of a column in order of appearance, and each cell's code.
+struct Dictionary {
+    values: Vec<Value>,
+    codes: Vec<u16>,
+}
+
+/// The dictionary of a column, if 65,536 codes are enough.
+fn dictionary(cells: &Cells) -> Option<Dictionary> {
     let all: Box<dyn Iterator<Item = (String, Value)>> = match cells {
         Cells::Numbers(cells) => Box::new(cells.iter().map(|cell| {
             let value = cell.map_or(Value::Null, number);
@@ -142,9 +132,31 @@ fn dictionary(cells: &Cells) -> Option<(Vec<Value>, Vec<u8>)> {
         if code == next {
             values.push(value);
         }
-        codes.push(u8::try_from(code).ok()?);
+        codes.push(u16::try_from(code).ok()?);
     }
-    Some((values, codes))
+    Some(Dictionary { values, codes })
+}
+
+impl Dictionary {
+    fn is_small(&self) -> bool {
+        self.values.len() <= 256
+    }
+
+    /// Bytes before they are written as text; a number is a dozen and a half digits long.
+    fn size(&self) -> usize {
+        let code = if self.is_small() { 1 } else { 2 };
+        code * self.codes.len() + 14 * self.values.len()
+    }
+
+    fn write(self, packed: &mut Map<String, Value>) {
+        let (name, bytes): (_, Vec<u8>) = if self.is_small() {
+            ("codes", self.codes.iter().map(|code| code.to_le_bytes()[0]).collect())
+        } else {
+            ("wide_codes", self.codes.iter().flat_map(|code| code.to_le_bytes()).collect())
+        };
+        packed.insert("dictionary".into(), self.values.into());
+        packed.insert(name.into(), base64(&bytes).into());
+    }
 }
 
 /// A number as JSON writes it; whole ones without a point.
@@ -157,24 +169,39 @@ fn number(value: f64) -> Value {
     Value::from(value)
 }
 
-fn numbers(name: &str, cells: &[Option<f64>], packed: &mut Map<String, Value>) {
-    let present: Vec<u32> =
-        (0..).zip(cells).filter(|(_, cell)| cell.is_some()).map(|(row, _)| row).collect();
-    let sparse = present.len() * 2 < cells.len();
-    if sparse {
-        let rows: Vec<u8> = present.iter().flat_map(|row| row.to_le_bytes()).collect();
+/// The rows of a column that hold a number.
+struct Sparsity {
+    present: Vec<u32>,
+    n_rows: usize,
+}
+
+impl Sparsity {
+    fn of(cells: &[Option<f64>]) -> Self {
+        let filled = (0..).zip(cells).filter(|(_, cell)| cell.is_some());
+        Self { present: filled.map(|(row, _)| row).collect(), n_rows: cells.len() }
+    }
+
+    /// Whether naming the rows, at four bytes beside eight, is cheaper than empty numbers.
+    fn is_sparse(&self) -> bool {
+        12 * self.present.len() < 8 * self.n_rows
+    }
+
+    fn size(&self) -> usize {
+        (12 * self.present.len()).min(8 * self.n_rows)
+    }
+}
+
+fn numbers(cells: &[Option<f64>], packed: &mut Map<String, Value>) {
+    let sparsity = Sparsity::of(cells);
+    let kept: Vec<f64> = if sparsity.is_sparse() {
+        let rows: Vec<u8> = sparsity.present.iter().flat_map(|row| row.to_le_bytes()).collect();
         packed.insert("rows".into(), base64(&rows).into());
-    }
-    let kept = cells.iter().filter(|cell| !sparse || cell.is_some());
-    let values = kept.map(|cell| cell.unwrap_or(f64::NAN));
-    if name.starts_with("bound_") {
-        #[expect(clippy::cast_possible_truncation, reason = "bounds are drawn, not told")]
-        let bytes: Vec<u8> = values.flat_map(|value| (value as f32).to_le_bytes()).collect();
-        packed.insert("f32".into(), base64(&bytes).into());
+        cells.iter().copied().flatten().collect()
     } else {
-        let bytes: Vec<u8> = values.flat_map(f64::to_le_bytes).collect();
-        packed.insert("f64".into(), base64(&bytes).into());
-    }
+        cells.iter().map(|cell| cell.unwrap_or(f64::NAN)).collect()
+    };
+    let bytes: Vec<u8> = kept.into_iter().flat_map(f64::to_le_bytes).collect();
+    packed.insert("numbers".into(), base64(&bytes).into());
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -205,20 +232,6 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_named_twice_is_carried_once() {
-        let entry = json!({"design": {"width": 8}, "results": [{"model": "m", "plan": {"x": 1}}]});
-        let outcome =
-            json!({"winner": entry, "top": {"entries": [entry]}, "baselines": [{"entry": null}]});
-        let saved = Saved { name: "a".into(), outcome, designs: DesignTable::default() };
-        let packed = result(&saved);
-        assert_eq!(packed["entries"].as_array().unwrap().len(), 1);
-        assert_eq!(packed["outcome"]["winner"], 0);
-        assert_eq!(packed["outcome"]["top"]["entries"], json!([0]));
-        assert_eq!(packed["outcome"]["baselines"], json!([{"entry": null}]));
-        assert_eq!(packed["entries"][0]["results"], json!([{"model": "m"}]));
-    }
-
-    #[test]
     fn the_ends_of_stages_are_taken_from_the_plan() {
         let mut result = json!({
             "stages": [{"load_s": 1.0}],
@@ -230,12 +243,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_every_digit_but_bounds() {
+    fn numbers_keep_every_digit() {
         let cells = Cells::Numbers((0..600).map(|i| Some(f64::from(i) + 0.1)).collect());
-        let value = column(&Column { name: "value".into(), cells: cells.clone() });
-        let bound = column(&Column { name: "bound_hbm32".into(), cells });
-        assert_eq!(value["f64"].as_str().unwrap().len(), 600 * 8 / 3 * 4);
-        assert_eq!(bound["f32"].as_str().unwrap().len(), 600 * 4 / 3 * 4);
+        let packed = column(&Column { name: "value".into(), cells });
+        assert_eq!(packed["numbers"].as_str().unwrap().len(), 600 * 8 / 3 * 4);
     }
 
     #[test]
@@ -248,9 +259,24 @@ mod tests {
 
     #[test]
     fn few_values_become_codes() {
-        let cells = Cells::Numbers(vec![Some(2.0), None, Some(2.0), Some(0.5)]);
+        let cells = Cells::Numbers((0..60).map(|i| [Some(2.0), None, Some(0.5)][i % 3]).collect());
         let packed = column(&Column { name: "width".into(), cells });
         assert_eq!(packed["dictionary"], json!([2, null, 0.5]));
-        assert_eq!(packed["codes"], base64(&[0, 1, 0, 2]));
+        assert_eq!(packed["codes"], base64(&[0, 1, 2].repeat(20)));
+    }
+
+    #[test]
+    fn some_hundreds_of_values_become_wide_codes() {
+        let cells = Cells::Numbers((0..6000).map(|i| Some(f64::from(i % 300) / 7.0)).collect());
+        let packed = column(&Column { name: "bound".into(), cells });
+        assert_eq!(packed["dictionary"].as_array().unwrap().len(), 300);
+        assert_eq!(packed["wide_codes"].as_str().unwrap().len(), 6000 * 2 / 3 * 4);
+    }
+
+    #[test]
+    fn the_number_of_a_row_is_not_carried() {
+        let cells = Cells::Numbers((0..600).map(|i| Some(f64::from(i))).collect());
+        let packed = column(&Column { name: "design".into(), cells });
+        assert_eq!(packed, json!({"name": "design", "row_numbers": true}));
     }
 }

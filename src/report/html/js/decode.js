@@ -1,19 +1,23 @@
-// Unpacks what the page carries: columns of designs.csv and the entries of outcome.json.
+// Unpacks what the page carries: the parts of outcome.json and the columns of designs.csv.
 
-/** The result as plain objects: `outcome` with its entries in place, and `designs`. */
+/** The result as plain objects: `outcome`, in which lists may be empty but are there, and `designs`. */
 export function unpack(packed) {
-  const { entries } = packed;
-  const outcome = structuredClone(packed.outcome);
-  const whole = (index) => (index === null || index === undefined ? null : entries[index]);
-  outcome.winner = whole(outcome.winner);
-  for (const list of [outcome.best_by_hbm ?? [], outcome.baselines ?? []]) {
-    for (const item of list) item.entry = whole(item.entry);
-  }
-  for (const key of ["pareto", "top"]) {
-    outcome[key] = { exact: false, ...outcome[key] };
-    outcome[key].entries = (outcome[key].entries ?? []).map(whole);
-  }
+  const outcome = unfolded(packed.outcome);
+  for (const key of ["best_by_hbm", "baselines"]) outcome[key] ??= [];
+  for (const key of ["pareto", "top"])
+    outcome[key] = { exact: outcome[key]?.exact ?? false, entries: outcome[key]?.entries ?? [] };
   return { name: packed.name, outcome, designs: designs(packed.designs, outcome) };
+}
+
+/** The value of which equal parts were carried once; parts follow what they are made of. */
+function unfolded({ shapes, parts, root }) {
+  const made = [];
+  const whole = (value) => (Array.isArray(value) ? made[value[0]] : value);
+  for (const [shape, ...cells] of parts) {
+    const values = cells.map(whole);
+    made.push(shapes[shape] ? Object.fromEntries(shapes[shape].map((key, i) => [key, values[i]])) : values);
+  }
+  return whole(root);
 }
 
 /** The table of designs: `column(name)[row]`, the status of each row, and its objective or bound. */
@@ -71,12 +75,13 @@ function bound(table, less) {
 
 function values(column, rows) {
   if (column.words !== undefined) return column.words;
-  if (column.codes !== undefined) {
-    const codes = binary(column.codes, Uint8Array);
+  if (column.row_numbers) return Array.from({ length: rows }, (_, row) => row);
+  if (column.dictionary !== undefined) {
+    const codes =
+      column.codes === undefined ? binary(column.wide_codes, Uint16Array) : binary(column.codes, Uint8Array);
     return Array.from(codes, (code) => column.dictionary[code]);
   }
-  const kind = column.f32 === undefined ? Float64Array : Float32Array;
-  const dense = binary(column.f32 ?? column.f64, kind);
+  const dense = binary(column.numbers, Float64Array);
   if (column.rows === undefined) return Array.from(dense, (value) => (Number.isNaN(value) ? null : value));
   const sparse = new Array(rows).fill(null);
   binary(column.rows, Uint32Array).forEach((row, i) => {

@@ -1,0 +1,105 @@
+//! JSON in which equal parts are carried once.
+//!
+//! A result repeats itself: designs of a front differ in a knob and share most of their schedules,
+//! stages of a pipeline are alike, and every operator has the same keys. Here each distinct list or
+//! object is one part, a row of its values behind the number of its shape (its keys; shape 0 is a
+//! list), and stands elsewhere as its number in a list of one. Parts follow what they are made of.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::json;
+
+/// The value as `{shapes, parts, root}`; `decode.js` makes it whole again.
+pub fn folded(value: &Value) -> Value {
+    let mut tree = Tree::default();
+    tree.shapes.number("null".into());
+    let root = tree.fold(value);
+    let parsed = |texts: Numbered| -> Value {
+        let text = format!("[{}]", texts.texts.join(","));
+        serde_json::from_str(&text).expect("rows were written as JSON")
+    };
+    json!({"shapes": parsed(tree.shapes), "parts": parsed(tree.parts), "root": root})
+}
+
+#[derive(Default)]
+struct Tree {
+    shapes: Numbered,
+    parts: Numbered,
+}
+
+impl Tree {
+    fn fold(&mut self, value: &Value) -> Value {
+        let (shape, values): (usize, Vec<&Value>) = match value {
+            Value::Array(items) => (0, items.iter().collect()),
+            Value::Object(fields) => {
+                let keys: Vec<&String> = fields.keys().collect();
+                (self.shapes.number(json!(keys).to_string()), fields.values().collect())
+            }
+            scalar => return scalar.clone(),
+        };
+        let cells = values.into_iter().map(|value| self.fold(value));
+        let row: Vec<Value> = std::iter::once(shape.into()).chain(cells).collect();
+        json!([self.parts.number(Value::from(row).to_string())])
+    }
+}
+
+/// Distinct texts by the order in which they first came.
+#[derive(Default)]
+struct Numbered {
+    places: BTreeMap<String, usize>,
+    texts: Vec<String>,
+}
+
+impl Numbered {
+    fn number(&mut self, text: String) -> usize {
+        let next = self.texts.len();
+        let number = *self.places.entry(text.clone()).or_insert(next);
+        if number == next {
+            self.texts.push(text);
+        }
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The slow obvious inverse.
+    fn whole(tree: &Value, value: &Value) -> Value {
+        let Some([part]) = value.as_array().map(Vec::as_slice) else { return value.clone() };
+        let row = tree.pointer(&format!("/parts/{part}")).unwrap().as_array().unwrap();
+        let cells = row[1..].iter().map(|cell| whole(tree, cell));
+        match &tree.pointer(&format!("/shapes/{}", row[0])).unwrap() {
+            Value::Array(keys) => {
+                let keys = keys.iter().map(|key| key.as_str().unwrap().to_owned());
+                Value::Object(keys.zip(cells).collect())
+            }
+            _ => Value::Array(cells.collect()),
+        }
+    }
+
+    #[test]
+    fn a_folded_value_can_be_made_whole() {
+        let values = [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!([[0], [1], [[2]], {}]),
+            json!({"a": [1, 2.5, "x", true, null], "b": {"a": {"a": []}}, "": -1e-12}),
+        ];
+        for value in values {
+            let tree = folded(&value);
+            assert_eq!(whole(&tree, &tree["root"]), value);
+        }
+    }
+
+    #[test]
+    fn equal_parts_are_carried_once() {
+        let tree = folded(&json!([{"x": [1], "y": 2}, {"x": [1], "y": 3}, {"x": [1], "y": 2}]));
+        assert_eq!(tree["shapes"], json!([null, ["x", "y"]]));
+        assert_eq!(tree["parts"], json!([[0, 1], [1, [0], 2], [1, [0], 3], [0, [1], [2], [1]]]));
+        assert_eq!(tree["root"], json!([3]));
+    }
+}
