@@ -49,24 +49,28 @@ pub fn baselines(
     vec![
         compare.baseline(
             "tpuv4-like, expert strategy",
+            Some("tpuv4-like"),
             &format!("the largest published design with {gib} GiB and the strategy that experts chose for the model"),
             like.as_ref(),
             |chip| experts_on(evaluator, chip),
         ),
         compare.baseline(
             "tpuv4-like, our placement",
+            Some("tpuv4-like"),
             &format!("the largest published design with {gib} GiB and the best placement on it"),
             like.as_ref(),
             best_on,
         ),
         compare.baseline(
             "tpuv4, our placement",
+            Some("tpuv4"),
             "the real part, with its 2 x 2,048 vector lanes and 32 GiB, and the best placement on it",
             real.as_ref(),
             best_on,
         ),
         compare.baseline(
             "operators alone, our placement",
+            None,
             "the design of the space with the least sum of operator times (as Spotlight would \
              choose, blind to distribution) and the best placement on it",
             spot.as_ref(),
@@ -102,6 +106,7 @@ impl Compare<'_> {
     fn baseline(
         &self,
         name: &str,
+        built_in: Option<&str>,
         description: &str,
         chip: Option<&Accelerator>,
         find: impl Fn(&Accelerator) -> Result<Vec<Best>, String>,
@@ -112,7 +117,7 @@ impl Compare<'_> {
                 (base.chosen.standing.time.0 as f64 / winner.chosen.standing.time.0 as f64).ln()
             });
             let ratio = (logs.sum::<f64>() / best.len() as f64).exp();
-            Ok((entry(self.evaluator, self.judge, chip, None, Some(name), &best), ratio))
+            Ok((entry(self.evaluator, self.judge, chip, None, built_in, &best), ratio))
         });
         let (entry, ratio, reason) = match found {
             Ok((entry, ratio)) => (Some(entry), Some(ratio), None),
