@@ -20,7 +20,7 @@ const EXCHANGE: usize = 3;
 const STEP: usize = 4;
 const SHADES: [char; 5] = ['·', '▒', '█', '≈', '+'];
 
-/// Draws the batch of a checked plan; each character is what the stage does for most of its time.
+/// Draws the batch of a checked plan; each character is what the stage does most in its time.
 pub fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     let placement = plan.answer.placement(plan.profile.n_layers());
     let placement = placement.expect("a checked plan holds every layer once");
@@ -88,16 +88,20 @@ impl Row {
         line.trim_end().to_owned()
     }
 
-    /// The shade of what takes most of a column; of equals the first.
+    /// Idle where the stage stands still for more than half of a column, else the shade of what it
+    /// does most; of equals the first.
     fn shade(&self, column: &[u128; 5]) -> char {
         let busy: u128 = column.iter().sum();
-        let mut best = (u128::from(self.end).saturating_sub(busy), IDLE);
+        if 2 * busy < u128::from(self.end) {
+            return SHADES[IDLE];
+        }
+        let mut best = 0;
         for (what, &time) in column.iter().enumerate() {
-            if time > best.0 {
-                best = (time, what);
+            if time > column[best] {
+                best = what;
             }
         }
-        SHADES[best.1]
+        SHADES[best]
     }
 }
 
@@ -117,6 +121,15 @@ mod tests {
         assert_eq!(text[10..30], ['█'; 20]);
         assert_eq!(text[30..70], ['·'; 40]);
         assert_eq!(text[70..], ['≈', '+']);
+    }
+
+    #[test]
+    fn a_stage_that_works_most_of_the_time_is_not_shown_idle() {
+        let mut row = Row::new(720);
+        row.add(FORWARD, 0, 3);
+        row.add(BACKWARD, 4, 7);
+        row.add(FORWARD, 10, 14);
+        assert_eq!(row.text().chars().take(2).collect::<String>(), "▒·");
     }
 
     #[test]
