@@ -5,8 +5,22 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 use std::process::Output;
+use std::sync::OnceLock;
 
-const SAMPLE: &str = "tests/browser/sample";
+/// A result of five designs, searched once.
+fn result() -> &'static str {
+    static RESULT: OnceLock<String> = OnceLock::new();
+    RESULT.get_or_init(|| {
+        let folder = folder("report-result");
+        let path = folder.to_str().unwrap().to_owned();
+        let space = ["tensor_cores=16,32", "width=64,128", "depth=32", "vector_cores=64,128"];
+        let mut words = vec!["search", "--model", "bert-large", "--hbm", "32", "--out", &path];
+        words.extend(space.iter().flat_map(|knob| ["--space", *knob]));
+        let output = phaze(&words);
+        assert!(output.status.success(), "{}", message(&output));
+        path
+    })
+}
 
 fn phaze(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_phaze")).args(words).output().unwrap()
@@ -27,10 +41,10 @@ fn message(output: &Output) -> String {
 fn a_report_is_a_function_of_the_content_of_its_files() {
     let folder = folder("report-function");
     for name in ["outcome.json", "designs.csv"] {
-        fs::copy(Path::new(SAMPLE).join(name), folder.join(name)).unwrap();
+        fs::copy(Path::new(result()).join(name), folder.join(name)).unwrap();
     }
     let [first, second] = ["a.html", "b.html"].map(|name| folder.join(name));
-    for (from, page) in [(SAMPLE, &first), (folder.to_str().unwrap(), &second)] {
+    for (from, page) in [(result(), &first), (folder.to_str().unwrap(), &second)] {
         let output = phaze(&["report", from, "--out", page.to_str().unwrap()]);
         assert!(output.status.success(), "{}", message(&output));
         assert_eq!(String::from_utf8(output.stdout).unwrap().trim_end(), page.to_str().unwrap());
@@ -42,7 +56,7 @@ fn a_report_is_a_function_of_the_content_of_its_files() {
 fn the_page_lands_beside_the_files_and_leaves_nothing_else() {
     let folder = folder("report-beside");
     for name in ["outcome.json", "designs.csv"] {
-        fs::copy(Path::new(SAMPLE).join(name), folder.join(name)).unwrap();
+        fs::copy(Path::new(result()).join(name), folder.join(name)).unwrap();
     }
     assert!(phaze(&["report", folder.to_str().unwrap()]).status.success());
     let mut names: Vec<_> =
@@ -70,23 +84,23 @@ fn what_is_no_result_is_refused_by_name() {
     fs::write(folder.join("outcome.json"), outcome).unwrap();
     refused(&["report", path], "designs.csv: line 3: has 1 cells where the heading has 2");
     refused(
-        &["report", SAMPLE, "--out", "/nowhere/report.html"],
+        &["report", result(), "--out", "/nowhere/report.html"],
         "/nowhere/report.html: cannot be",
     );
-    refused(&["report", "--compare", SAMPLE], "2 values required");
+    refused(&["report", "--compare", result()], "2 values required");
 }
 
 #[test]
 fn two_results_can_be_compared() {
     let page = folder("report-compare").join("compare.html");
-    let words = ["report", "--compare", SAMPLE, SAMPLE, "--out", page.to_str().unwrap()];
+    let words = ["report", "--compare", result(), result(), "--out", page.to_str().unwrap()];
     assert!(phaze(&words).status.success());
     assert!(fs::read_to_string(page).unwrap().contains("\"kind\":\"compare\""));
 }
 
 #[test]
 fn the_plot_fits_a_terminal() {
-    let output = phaze(&["report", SAMPLE, "--plot"]);
+    let output = phaze(&["report", result(), "--plot"]);
     assert!(output.status.success(), "{}", message(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains('★') && text.contains('◆'), "{text}");

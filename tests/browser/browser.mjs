@@ -1,7 +1,7 @@
 // Opens reports in Debian's Chromium and watches what they do.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ import { chromium } from "playwright-core";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 export const PHAZE = process.env.PHAZE ?? join(HERE, "../../target/release/phaze");
-export const SAMPLE = join(HERE, "sample");
+export const AXE = readFileSync(join(HERE, "node_modules/axe-core/axe.min.js"), "utf8");
 
 // The system's own Chromium, as root and without its background talk.
 const FLAGS = [
@@ -44,17 +44,6 @@ export function designsOf(folder) {
   const [heading, ...lines] = readFileSync(join(folder, "designs.csv"), "utf8").trimEnd().split("\n");
   const names = heading.split(",");
   return lines.map((line) => Object.fromEntries(line.split(",").map((cell, i) => [names[i], cell])));
-}
-
-/** A copy of the sample with `change(outcome)` applied, made into a report; answers its folder. */
-export function variant(change, designs = (text) => text) {
-  const folder = join(scratch(), "result");
-  mkdirSync(folder);
-  const outcome = outcomeOf(SAMPLE);
-  writeFileSync(join(folder, "outcome.json"), JSON.stringify(change(outcome) ?? outcome));
-  writeFileSync(join(folder, "designs.csv"), designs(readFileSync(join(SAMPLE, "designs.csv"), "utf8")));
-  phaze("report", folder);
-  return folder;
 }
 
 /** Starts the browser. */
@@ -109,4 +98,34 @@ export function stickingOut(page) {
     }
     return found;
   });
+}
+
+/** Where a design's point is in the window, after scrolling to it. */
+export function pointOf(page, row) {
+  return page.evaluate((index) => {
+    const { chart } = document.querySelector("#scatter");
+    chart.over.scrollIntoView({ behavior: "instant", block: "center" });
+    const box = chart.over.getBoundingClientRect();
+    const [x, y] = chart.position(index);
+    return [box.left + x, box.top + y];
+  }, row);
+}
+
+/** The most hopeful status of a row over all memory sizes. */
+export function best(row) {
+  const found = Object.keys(row)
+    .filter((name) => name.startsWith("status_hbm"))
+    .map((name) => row[name]);
+  return ["evaluated", "pruned", "open", "infeasible"].find((status) => found.includes(status));
+}
+
+/** Whether a text such as `226.3 ms` or `33.8 %` is that number to the digits that it shows. */
+export function reads(text, value) {
+  const [, digits, unit] = text.replaceAll(",", "").match(/^(-?[\d.]+)\s*(\S*)/);
+  const prefixes = { T: 1e12, G: 1e9, M: 1e6, k: 1e3, m: 1e-3, µ: 1e-6, n: 1e-9, p: 1e-12, "%": 0.01 };
+  const scale = unit === "%" || (unit.length > 1 && unit[0] in prefixes) ? prefixes[unit[0]] : 1;
+  const decimals = digits.split(".")[1]?.length ?? 0;
+  // Four significant digits are shown at most, so a text without a point may be rounded further.
+  const slack = Math.max(0.5 * 10 ** -decimals, 0.5e-3 * Number(digits));
+  return Math.abs(Number(digits) - value / scale) <= slack * (1 + 1e-9);
 }

@@ -16,7 +16,7 @@ macro_rules! modules {
 }
 
 /// Our modules, each after those that it imports; the last one starts the page.
-const MODULES: [(&str, &str); 33] = modules![
+const MODULES: [(&str, &str); 34] = modules![
     "dom",
     "format",
     "palette",
@@ -24,6 +24,7 @@ const MODULES: [(&str, &str); 33] = modules![
     "download",
     "table",
     "figure",
+    "labels",
     "chip",
     "chip_figure",
     "baselines",

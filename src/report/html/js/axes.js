@@ -26,6 +26,15 @@ const RESULTS = [
   ["devices_used", "devices used", number],
 ];
 
+const STRATEGY = [
+  "data_parallel",
+  "pipeline_stages",
+  "tensor_parallel",
+  "micro_batch",
+  "recompute",
+  "devices_used",
+];
+
 const OBJECTIVES = {
   throughput: "throughput (sequences/s)",
   "throughput-per-area": "throughput per area",
@@ -38,13 +47,11 @@ const OBJECTIVES = {
  */
 export function measures({ outcome, designs }) {
   const column = (name) => designs.column(name);
-  const several = (outcome.request?.models ?? []).length > 1;
-  const objective = OBJECTIVES[outcome.request?.objective] ?? "objective";
   const value = column("value");
   const found = [
     {
       key: "objective",
-      label: several ? "objective, over all models" : objective,
+      label: objectiveLabel(outcome),
       show: number,
       discrete: false,
       bounds: true,
@@ -88,7 +95,7 @@ export function measures({ outcome, designs }) {
 }
 
 /** A row of designs.csv as label and text, for the hover and the panel of a design. */
-export function describe({ designs }, row) {
+export function describe({ outcome, designs }, row) {
   const at = (name) => designs.column(name)?.[row];
   const facts = [
     ["design", number(at("design") ?? row)],
@@ -98,10 +105,26 @@ export function describe({ designs }, row) {
     ["global buffer", bytes((at("glb_mib") ?? NaN) * 2 ** 20)],
     ["area", `${number(at("area_um2") / 1e6)} mm²`],
   ];
+  const objective = objectiveLabel(outcome);
   if (designs.status[row] === 0)
-    facts.push(["objective", number(at("value"))], ["HBM", `${number(at("best_hbm_gib"))} GiB`]);
-  else if (isNumber(designs.bound[row])) facts.push(["at best", number(designs.bound[row])]);
+    facts.push([objective, number(at("value"))], ["HBM", `${number(at("best_hbm_gib"))} GiB`]);
+  else if (isNumber(designs.bound[row])) facts.push([`${objective}, at best`, number(designs.bound[row])]);
   return facts;
+}
+
+/** What a row says of training each model, as an entry would say it; empty where nothing is known. */
+export function resultsOf({ outcome, designs }, row) {
+  if (designs.status[row] !== 0) return [];
+  return (outcome.request?.models ?? []).map(({ name }) => {
+    const at = (key) => (designs.column(key) ?? designs.column(`${key}:${name}`))?.[row] ?? null;
+    const told = (keys) => Object.fromEntries(keys.map((key) => [key, at(key)]));
+    return { model: name, ...told(RESULTS.map(([key]) => key)), strategy: told(STRATEGY) };
+  });
+}
+
+function objectiveLabel({ request }) {
+  if ((request?.models ?? []).length > 1) return "objective, over all models";
+  return OBJECTIVES[request?.objective] ?? "objective";
 }
 
 /** The value of a measure for an entry that may not be a row of the table, such as a baseline. */

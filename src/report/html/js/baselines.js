@@ -2,7 +2,7 @@
 
 import { svg } from "./dom.js";
 import { figure } from "./figure.js";
-import { MISSING, isNumber, number, wrapped } from "./format.js";
+import { MISSING, isNumber, number, ratio, sentence, wrapped } from "./format.js";
 
 /** Bars of throughput relative to the winner. */
 export function baselines(outcome) {
@@ -14,14 +14,14 @@ export function baselines(outcome) {
   };
   const rows = [
     winner,
-    ...(outcome.baselines ?? []).map((baseline) => ({ ...baseline, ratio: baseline.winner_ratio })),
+    ...outcome.baselines.map((baseline) => ({ ...baseline, ratio: baseline.winner_ratio })),
   ];
   const single = outcome.winner.results.length === 1;
   const speed = (row) => (row.entry && isNumber(row.ratio) ? 1 / row.ratio : null);
   const most = Math.max(1, ...rows.map((row) => speed(row) ?? 0));
   const draw = (host, width) => {
     const told = rows.map((row) =>
-      wrapped(row.entry ? (row.description ?? "") : (row.reason ?? "does not fit"), width / 6.3),
+      wrapped(sentence(row.entry ? row.description : (row.reason ?? "does not fit")), width / 6.3),
     );
     const height = told.reduce((sum, lines) => sum + 49 + 16 * lines.length, 0);
     const picture = svg("svg", {
@@ -52,7 +52,7 @@ export function baselines(outcome) {
         svg(
           "text",
           { class: i === 0 ? "value strong" : "value", x: width, y: y + 33, "text-anchor": "end" },
-          speed(row) === null ? MISSING : i === 0 ? "1×" : `${speed(row).toFixed(2)}×`,
+          speed(row) === null ? MISSING : i === 0 ? "" : ratio(row.ratio),
         ),
       );
       y += 49 + 16 * told[i].length;
@@ -62,7 +62,7 @@ export function baselines(outcome) {
   return figure({
     id: "baselines",
     title: "Throughput against the baselines",
-    note: "Same devices, batch and memory choice.",
+    note: "The same devices and batch for all. ×: this chip is so many times as fast.",
     draw,
     table: () => ({
       columns: ["what", "description", "winner / this", "sequences/s", "area µm²", "strategy", "reason"].map(

@@ -2,14 +2,13 @@
 
 import { el, svg } from "./dom.js";
 import { figure } from "./figure.js";
-import { percent, seconds } from "./format.js";
+import { MISSING, percent, seconds } from "./format.js";
 import { PARTS, stack } from "./palette.js";
 
-/** Stacked bars of the time per batch, for the result and what it is compared with. */
+/** Bars of the shares of the time per batch, for the result and what it is compared with. */
 export function breakdown(result, others, name = "this plan") {
   const rows = [{ name, result }, ...others].filter((row) => row.result.breakdown_s);
   if (rows.length === 0) return null;
-  const longest = Math.max(...rows.map((row) => row.result.time_per_batch_s));
   const seen = rows.flatMap((row) => stack(row.result.breakdown_s, PARTS));
   const legend = [...PARTS.map(([key]) => key), ...seen.map(({ key }) => key)]
     .filter((key, i, all) => all.indexOf(key) === i)
@@ -34,7 +33,7 @@ export function breakdown(result, others, name = "this plan") {
         ),
       );
       for (const part of stack(row.result.breakdown_s, PARTS)) {
-        const length = (part.value / longest) * width;
+        const length = (part.value / row.result.time_per_batch_s) * width;
         picture.append(
           svg(
             "rect",
@@ -60,7 +59,7 @@ export function breakdown(result, others, name = "this plan") {
   const root = figure({
     id: "breakdown",
     title: "Where the time goes",
-    note: "Of one batch; the same scale for all rows.",
+    note: "Each bar is the whole time of one batch, its length at the right.",
     draw,
     table: () => ({
       columns: [
@@ -79,16 +78,17 @@ export function breakdown(result, others, name = "this plan") {
     el(
       "ul",
       { class: "shares" },
-      stack(result.breakdown_s, PARTS).map((part) =>
-        el(
+      legend.map(({ key, colour, label }) => {
+        const value = result.breakdown_s[key] || null;
+        return el(
           "li",
           {},
-          el("span", { class: "key", style: `--key: var(${part.colour})` }),
-          part.label,
-          el("b", { "data-part": part.key }, percent(part.value / result.time_per_batch_s)),
-          el("span", { class: "muted" }, seconds(part.value)),
-        ),
-      ),
+          el("span", { class: "key", style: `--key: var(${colour})` }),
+          label,
+          el("b", { "data-part": key }, value === null ? MISSING : percent(value / result.time_per_batch_s)),
+          el("span", { class: "muted" }, seconds(value)),
+        );
+      }),
     ),
   );
   return root;

@@ -15,21 +15,26 @@ import {
   ratio,
   scaled,
   seconds,
+  sentence,
   squareMillimetres,
+  strategyWords,
+  words,
 } from "./format.js";
 import { table } from "./table.js";
+import { ticks } from "./timeline.js";
 
 /** Fills `main` for the pair; answers the navigation. */
 export function comparePage(main, [a, b]) {
   const names = a.name === b.name ? ["first", "second"] : [a.name, b.name];
   const winners = [a, b].map(({ outcome }) => outcome.winner);
+  const devices = [a, b].map(({ outcome }) => outcome.request?.devices);
   main.append(
     el(
       "section",
       { id: "answer" },
       el("p", { class: "eyebrow" }, "Comparison"),
       el("h1", {}, `${names[0]} and ${names[1]}`),
-      el("p", { class: "lead" }, sentence(winners, names)),
+      el("p", { class: "lead" }, verdict(winners, names)),
       winners.every(Boolean) &&
         chipFigure(
           winners.map((winner, i) => ({ name: names[i], design: winner.design })),
@@ -43,7 +48,7 @@ export function comparePage(main, [a, b]) {
           "p",
           { class: outcome.proof?.complete ? "proof" : "proof open" },
           el("span", { class: "mark" }, outcome.proof?.complete ? "✓" : "…"),
-          el("span", {}, el("strong", {}, `${names[i]}: `), outcome.proof?.statement ?? MISSING),
+          el("span", {}, el("strong", {}, `${names[i]}: `), sentence(outcome.proof?.statement ?? MISSING)),
         ),
       ),
     ),
@@ -57,7 +62,7 @@ export function comparePage(main, [a, b]) {
     ),
   );
   if (winners.every(Boolean))
-    main.append(el("section", { id: "time" }, el("h2", {}, "The plans"), plans(winners, names)));
+    main.append(el("section", { id: "time" }, el("h2", {}, "The plans"), plans(winners, names, devices)));
   main.append(el("section", { id: "space" }, el("h2", {}, "The fronts"), fronts([a, b], names)));
   return [
     ["answer", "Found"],
@@ -67,7 +72,7 @@ export function comparePage(main, [a, b]) {
   ].filter(([id]) => main.querySelector(`#${id}`));
 }
 
-function sentence(winners, names) {
+function verdict(winners, names) {
   if (!winners.every(Boolean))
     return winners
       .map((winner, i) => `${names[i]}: ${winner ? chipName(winner.design) : "nothing fits"}`)
@@ -150,12 +155,18 @@ function measureTable(winners, names) {
 
 /** Keys of the two requests, those that differ first. */
 function requestTable(a = {}, b = {}, names) {
-  const text = (value) =>
-    value === undefined ? null : typeof value === "string" ? value : JSON.stringify(value);
+  const text = (value) => {
+    if (value === undefined || value === null) return null;
+    if (Array.isArray(value)) return value.map(text).join(", ");
+    if (typeof value === "number") return number(value);
+    if (typeof value !== "object") return String(value);
+    const told = Object.entries(value).filter(([, part]) => part !== null);
+    return told.map(([key, part]) => (key === "name" ? part : `${words(key)} ${text(part)}`)).join("; ");
+  };
   const rows = [...new Set([...Object.keys(a), ...Object.keys(b)])]
     .sort()
     .map((key) => [
-      key.replaceAll("_", " "),
+      words(key),
       text(a[key]),
       text(b[key]),
       text(a[key]) === text(b[key]) ? "same" : "differs",
@@ -164,7 +175,7 @@ function requestTable(a = {}, b = {}, names) {
   return table({ caption: "The two requests", columns: ["", ...names, ""].map((name) => ({ name })), rows });
 }
 
-function plans(winners, names) {
+function plans(winners, names, devices) {
   const models = winners[0].results
     .map((result) => result.model)
     .filter((model) => winners[1].results.some((result) => result.model === model));
@@ -175,8 +186,9 @@ function plans(winners, names) {
     el(
       "div",
       {},
-      el("p", { class: "strategy" }, el("b", {}, `${names[0]}: `), first.strategy?.sentence ?? MISSING),
-      el("p", { class: "strategy" }, el("b", {}, `${names[1]}: `), second.strategy?.sentence ?? MISSING),
+      [first, second].map((result, i) =>
+        el("p", { class: "strategy" }, el("b", {}, `${names[i]}: `), strategyWords(result, devices[i])),
+      ),
       breakdown(first, [{ name: names[1], result: second }], names[0]),
     ),
   );
@@ -203,16 +215,12 @@ function fronts(pair, names) {
       role: "img",
       "aria-label": "Objective against area",
     });
-    for (let i = 0; i <= 4; i++)
+    for (const y of ticks({ from: 0, to: top }))
       picture.append(
-        svg("line", { class: "grid", x1: left, x2: width, y1: up((top * i) / 4), y2: up((top * i) / 4) }),
-        svg(
-          "text",
-          { class: "tick", x: left - 6, y: up((top * i) / 4) + 4, "text-anchor": "end" },
-          number((top * i) / 4, 3),
-        ),
+        svg("line", { class: "grid", x1: left, x2: width, y1: up(y), y2: up(y) }),
+        svg("text", { class: "tick", x: left - 6, y: up(y) + 4, "text-anchor": "end" }, number(y, 3)),
       );
-    for (const x of [low, (low + high) / 2, high])
+    for (const x of high > low ? ticks({ from: low, to: high }) : [low])
       picture.append(
         svg(
           "text",

@@ -2,11 +2,12 @@
 
 export const MISSING = "–";
 
-/** A number with `digits` significant digits, thousands separated, never in exponent form. */
+/** A number with `digits` significant digits, those before the point never cut, thousands apart. */
 export function number(value, digits = 4) {
   if (!isNumber(value)) return MISSING;
   if (value === 0) return "0";
-  if (Number.isInteger(value) && Math.abs(value) < 1e15) return value.toLocaleString("en-US");
+  const whole = Number.isInteger(value) || Math.abs(value) >= 10 ** (digits - 1);
+  if (whole && Math.abs(value) < 1e15) return Math.round(value).toLocaleString("en-US");
   return value.toLocaleString("en-US", { maximumSignificantDigits: digits });
 }
 
@@ -80,6 +81,24 @@ export function squareMillimetres(um2, digits = 4) {
   return isNumber(um2) ? `${number(um2 / 1e6, digits)} mm²` : MISSING;
 }
 
+const RECOMPUTED = {
+  none: "recomputing nothing",
+  full: "recomputing every layer",
+  stage: "recomputing every stage but the last",
+};
+
+/** How a model is trained, as one sentence; the outcome's own words where it tells no more. */
+export function strategyWords({ strategy }, devices) {
+  if (!isNumber(strategy?.pipeline_stages)) return sentence(strategy?.sentence ?? MISSING);
+  const { data_parallel: pipelines, pipeline_stages: stages, tensor_parallel: width } = strategy;
+  return [
+    `${count(pipelines, "pipeline")} of ${count(stages, "stage")}`,
+    width > 1 ? `${number(width)} devices to a layer` : "one device to a stage",
+    `micro-batches of ${count(strategy.micro_batch, "sequence")}`,
+    `${RECOMPUTED[strategy.recompute] ?? strategy.recompute}: ${number(strategy.devices_used)} of ${number(devices)} devices at work.`,
+  ].join(", ");
+}
+
 /** A chip in half a line. */
 export function chipName(design) {
   if (!design) return MISSING;
@@ -104,6 +123,13 @@ export function wrapped(text, length) {
     lines.push(`${lines.pop()} ${word}`.trim());
   }
   return lines;
+}
+
+/** A sentence with its large numbers in groups of three digits, and × between them. */
+export function sentence(text) {
+  return String(text ?? "")
+    .replace(/(?<![\d.,])\d{4,}(?![\d.,]*\d)/g, (digits) => Number(digits).toLocaleString("en-US"))
+    .replace(/ x (?=\d)/g, " × ");
 }
 
 /** `gradient_exchange` as `gradient exchange`. */

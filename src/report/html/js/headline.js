@@ -14,7 +14,9 @@ import {
   ratio,
   scaled,
   seconds,
+  sentence,
   squareMillimetres,
+  strategyWords,
 } from "./format.js";
 
 /** The first section of the page. */
@@ -44,7 +46,7 @@ export function headline({ outcome }) {
     { id: "answer" },
     el("p", { class: "eyebrow" }, asked),
     el("h1", {}, title(winner.design)),
-    el("p", { class: "lead" }, comparison(winner, real)),
+    el("p", { class: "lead" }, comparison(outcome, real)),
     figures(winner),
     el(
       "p",
@@ -54,7 +56,7 @@ export function headline({ outcome }) {
           "span",
           {},
           winner.results.length > 1 && el("b", {}, `${result.model}: `),
-          result.strategy?.sentence ?? MISSING,
+          strategyWords(result, request.devices),
         ),
       ),
     ),
@@ -72,20 +74,34 @@ function title(design) {
 
 /** The baseline that the chip is drawn beside: the real TPUv4 where it is there. */
 export function yardstick(outcome) {
-  const baselines = (outcome.baselines ?? []).filter((baseline) => baseline.entry);
-  return baselines.find((baseline) => baseline.entry.design.name === "tpuv4") ?? baselines[0] ?? null;
+  const baselines = outcome.baselines.filter((baseline) => baseline.entry);
+  return baselines.find(isReal) ?? baselines[0] ?? null;
 }
 
-function comparison(winner, real) {
+const OBJECTIVES = { "throughput-per-area": "throughput per area", "energy-per-token": "energy per token" };
+
+/** What the winner gains over the chip that it is drawn beside, and over the first baseline. */
+function comparison({ winner, baselines, request }, real) {
   if (!real) return `${squareMillimetres(winner.design.area_um2)} at 22 nm.`;
-  const area = winner.design.area_um2 / real.entry.design.area_um2;
-  const name = real.entry.design.name === "tpuv4" ? "the real TPUv4" : real.name;
+  const objective = winner.results.length === 1 && OBJECTIVES[request?.objective];
+  const gains = [
+    objective && `${ratio(winner.value / real.entry.value)} the ${objective}`,
+    `${ratio(real.winner_ratio)} the throughput${winner.results.length > 1 ? " (geometric mean of the models)" : ""}`,
+  ].filter(Boolean);
+  const [first] = baselines;
   return [
-    el("strong", {}, `${ratio(real.winner_ratio)} the throughput`),
-    ` of ${name} in `,
-    el("strong", {}, `${ratio(area)} its area`),
-    ", both trained the best way that exists for each.",
+    el("strong", {}, gains.join(" and ")),
+    ` of ${isReal(real) ? "the real TPUv4 with the best placement on it" : sentence(real.description)}, in `,
+    el("strong", {}, `${ratio(winner.design.area_um2 / real.entry.design.area_um2)} its area`),
+    first !== real &&
+      first.entry &&
+      `; ${ratio(first.winner_ratio)} the throughput of ${sentence(first.description)}`,
+    ".",
   ];
+}
+
+function isReal(baseline) {
+  return baseline.entry.design.name === "tpuv4";
 }
 
 /** The key figures of an entry; several models get a row each. */
@@ -136,7 +152,7 @@ function chips(winner, real) {
   const drawn = [
     { name: "This chip", design: winner.design },
     real && {
-      name: real.entry.design.name === "tpuv4" ? "Real TPUv4" : real.name,
+      name: isReal(real) ? "Real TPUv4" : real.name,
       design: real.entry.design,
     },
   ].filter(Boolean);
@@ -146,6 +162,7 @@ function chips(winner, real) {
 function proof(outcome) {
   const found = outcome.proof;
   if (!found) return null;
+  const [verdict, ...counts] = sentence(found.statement).split(": ");
   return el(
     "p",
     { class: found.complete ? "proof" : "proof open" },
@@ -153,8 +170,8 @@ function proof(outcome) {
     el(
       "span",
       {},
-      el("strong", {}, found.complete ? "Proved. " : "Not proved to the end. "),
-      found.statement ?? "",
+      el("strong", {}, verdict),
+      counts.length > 0 && `: ${counts.join(": ")}`,
       " ",
       el("a", { href: "#proof" }, "See the counts"),
     ),

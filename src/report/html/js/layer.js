@@ -2,7 +2,7 @@
 
 import { el, refill, svg } from "./dom.js";
 import { figure } from "./figure.js";
-import { bytes, count, number, percent, scaled, seconds } from "./format.js";
+import { bytes, count, joules, number, percent, scaled, seconds } from "./format.js";
 import { CORES } from "./palette.js";
 import { roofline } from "./roofline.js";
 import { table } from "./table.js";
@@ -119,6 +119,10 @@ function summary(schedule, { layer, pass }) {
   );
 }
 
+/** What holds an operator back, in words. */
+const LIMITS = { hbm: "HBM", glb: "global buffer" };
+const limited = ({ limit }) => LIMITS[limit] ?? limit ?? null;
+
 /** Operators over time, each as tall as the share of its cores that it takes. */
 function gantt(design, schedule, pick, chosen) {
   const { operators: all } = schedule;
@@ -175,7 +179,7 @@ function gantt(design, schedule, pick, chosen) {
       const [first, n] = spread ? [0, band.cores] : operator.cores;
       const h = Math.max(3, (n / band.cores) * band.height);
       const from = y + Math.min(band.height - h, (first / band.cores) * band.height);
-      const label = `${operator.name}: ${seconds(operator.end_s - operator.start_s)}, limited by ${operator.limit ?? "nothing"}`;
+      const label = `${operator.name}: ${seconds(operator.end_s - operator.start_s)}, limited by ${limited(operator) ?? "nothing"}`;
       const choose = () => pick(i);
       const group = svg(
         "g",
@@ -273,6 +277,7 @@ function operators(design, { operators: all }, pick, picked) {
         { name: "HBM", show: (value) => bytes(value) },
         { name: "FLOP/byte", show: (value) => number(value, 3) },
         { name: "of peak", show: (value) => percent(value) },
+        { name: "energy", show: (value) => joules(value) },
         { name: "limited by" },
       ],
       rows: all.map((operator) => [
@@ -281,10 +286,11 @@ function operators(design, { operators: all }, pick, picked) {
         operator.end_s - operator.start_s,
         shape(operator),
         operator.flops || null,
-        operator.hbm_bytes ?? null,
+        operator.hbm_bytes || null,
         operator.flops > 0 && operator.hbm_bytes > 0 ? operator.flops / operator.hbm_bytes : null,
         rate(operator) === null ? null : rate(operator) / design.peak_flops_per_s,
-        operator.limit ?? null,
+        operator.energy_j ?? null,
+        limited(operator),
       ]),
     }),
   );

@@ -19,7 +19,7 @@ export const MEMORY = [
   ["weights", "--tensor", "weights"],
   ["gradients", "--gradient", "gradients"],
   ["optimizer_state", "--optimizer", "optimizer state"],
-  ["activations", "--vector", "activations"],
+  ["activations", "--transfer", "activations"],
 ];
 
 /** The colour of an operator by the core that runs it. */

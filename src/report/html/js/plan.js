@@ -1,17 +1,17 @@
 // How the selected design is used: strategy, pipeline, memory, and where the time goes.
 
-import { describe } from "./axes.js";
+import { describe, resultsOf } from "./axes.js";
 import { breakdown } from "./breakdown.js";
 import { el } from "./dom.js";
-import { MISSING, chipName, number } from "./format.js";
+import { bytes, chipName, number, strategyWords } from "./format.js";
 import { figures } from "./headline.js";
 import { memory, stages } from "./stages.js";
 import { timeline } from "./timeline.js";
 
 /** The panels of an entry that is held in full. `others` are entries to compare its time with. */
-export function planPanels(entry, result, others) {
+export function planPanels(result, others, devices) {
   return [
-    el("p", { class: "strategy", id: "plan-strategy" }, result.strategy?.sentence ?? MISSING),
+    el("p", { class: "strategy", id: "plan-strategy" }, strategyWords(result, devices)),
     figures({ results: [result] }),
     timeline(result),
     el("div", { class: "two" }, breakdown(result, others), memory(result)),
@@ -39,6 +39,10 @@ export function rowPanel(result, row, command) {
       { class: "facts", id: "row-facts" },
       describe(result, row).map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text))),
     ),
+    resultsOf(result, row).map((known) => [
+      el("p", { class: "strategy" }, strategyWords(known, result.outcome.request.devices)),
+      figures({ results: [known] }),
+    ]),
     el("div", { class: "rowcells" }, rowCells(result.designs, row)),
     el(
       "p",
@@ -71,5 +75,5 @@ function rowCells(designs, row) {
 
 /** A line that names an entry. */
 export function entryName(entry) {
-  return `${entry.design.name ? `${entry.design.name}: ` : ""}${chipName(entry.design)}`;
+  return `${entry.design.name ? `${entry.design.name}: ` : ""}${chipName(entry.design)}, ${bytes(entry.design.hbm_bytes)} HBM`;
 }

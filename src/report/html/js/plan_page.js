@@ -2,7 +2,7 @@
 
 import { breakdown } from "./breakdown.js";
 import { el } from "./dom.js";
-import { MISSING, adopt, isNumber, number, percent, scaled, seconds } from "./format.js";
+import { MISSING, adopt, isNumber, number, percent, scaled, seconds, sentence } from "./format.js";
 import { memory, stages } from "./stages.js";
 import { timeline } from "./timeline.js";
 
@@ -16,7 +16,7 @@ export function planPage(main, plan) {
       { id: "answer" },
       el("p", { class: "eyebrow" }, plan.question),
       el("h1", {}, plan.name),
-      el("p", { class: "strategy", id: "plan-strategy" }, result.strategy.sentence),
+      el("p", { class: "strategy", id: "plan-strategy" }, sentence(result.strategy.sentence)),
       tiles(plan),
       el(
         "p",

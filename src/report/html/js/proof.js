@@ -1,18 +1,18 @@
 // Why to believe it: the counts per memory size, the best of each, and the request itself.
 
 import { el } from "./dom.js";
-import { chipName, isNumber, number, percent } from "./format.js";
+import { chipName, isNumber, number, percent, sentence } from "./format.js";
 import { table } from "./table.js";
 
 /** The last section. */
 export function proofSection({ outcome }) {
   const { proof, request } = outcome;
-  const best = outcome.best_by_hbm ?? [];
+  const best = outcome.best_by_hbm;
   return el(
     "section",
     { id: "proof" },
     el("h2", {}, "The proof"),
-    el("p", { class: "lead" }, proof?.statement ?? "This result carries no proof."),
+    el("p", { class: "lead" }, sentence(proof?.statement ?? "This result carries no proof.")),
     (proof?.by_hbm ?? []).length > 0 &&
       table({
         caption: "Designs per memory size",
@@ -21,6 +21,7 @@ export function proofSection({ outcome }) {
           { name: "evaluated" },
           { name: "ruled out by bound" },
           { name: "infeasible" },
+          { name: "not looked at" },
           { name: "best value" },
           { name: "best bound ruled out" },
           { name: "gap", show: (value) => percent(value, 2) },
@@ -30,6 +31,7 @@ export function proofSection({ outcome }) {
           row.evaluated,
           row.pruned,
           row.infeasible,
+          row.open ?? 0,
           row.best_value ?? null,
           row.best_pruned_bound ?? null,
           row.gap ?? null,
@@ -49,7 +51,7 @@ export function proofSection({ outcome }) {
           size,
           entry ? chipName(entry.design) : "nothing fits",
           entry?.value ?? null,
-          entry?.results.map((result) => result.strategy?.sentence).join("; ") ?? null,
+          entry?.results.map((result) => sentence(result.strategy?.sentence)).join("; ") ?? null,
         ]),
       }),
     ],

@@ -3,6 +3,7 @@
 import { svg } from "./dom.js";
 import { figure } from "./figure.js";
 import { number, percent, scaled } from "./format.js";
+import { apart } from "./labels.js";
 
 /** The roofline of a design with the operators that do arithmetic. */
 export function roofline(design, operators, chosen, pick) {
@@ -21,7 +22,7 @@ export function roofline(design, operators, chosen, pick) {
   if (dots.length === 0 || !(peak > 0) || !(bandwidth > 0)) return null;
   const ridge = peak / bandwidth;
   const x = span([ridge / 4, ridge * 4, ...dots.map((dot) => dot.intensity)]);
-  const y = span([peak / 300, ...dots.map((dot) => dot.rate)], peak * 1.7);
+  const y = span([peak / 8, ...dots.map((dot) => dot.rate)], peak * 1.9);
   const draw = (host, width) => {
     const [left, top, h] = [62, 10, 250];
     const across = (value) => left + ((Math.log10(value) - x[0]) / (x[1] - x[0])) * (width - left - 8);
@@ -99,20 +100,21 @@ export function roofline(design, operators, chosen, pick) {
           svg("title", {}, name),
         ),
       );
-      if (at === chosen)
-        picture.append(
-          svg(
-            "text",
-            {
-              class: "tick strong",
-              x: across(intensity) + (across(intensity) > width * 0.6 ? -11 : 11),
-              y: up(rate) + 20,
-              "text-anchor": across(intensity) > width * 0.6 ? "end" : "start",
-            },
-            operator.name,
-          ),
-        );
     }
+    // Below the roof, where its own label cannot be met; the chosen one takes its place first.
+    const marks = order.reverse().map(({ operator, at, rate, intensity }) => ({
+      name: operator.name,
+      chosen: at === chosen,
+      x: across(intensity),
+      y: up(rate),
+      width: 6.4 * operator.name.length,
+    }));
+    const bounds = { left, top: up(peak) + 4, right: width, bottom: top + h };
+    apart(marks, bounds, 15).forEach((box, i) => {
+      if (!box) return;
+      const kind = marks[i].chosen ? "tick strong" : "tick";
+      picture.append(svg("text", { class: kind, x: box.x, y: box.y + 11 }, marks[i].name));
+    });
     host.replaceChildren(picture);
   };
   return figure({

@@ -1,8 +1,9 @@
 // The scatter of all designs: uPlot draws axes and takes the brush, `points` paints the marks.
 
 import { themed } from "./dom.js";
+import { apart } from "./labels.js";
 import { brush, nearest, paint, stamp } from "./points.js";
-import { extent, jitter, moved, tick, unit, zoomed } from "./view.js";
+import { extent, jitter, moved, unit, zoomed } from "./view.js";
 
 // Height of the strip that holds the designs without a value on these axes.
 const STRIP = 18;
@@ -25,7 +26,7 @@ export function scatter(host, width, height, model, view, on) {
     strong: themed("--ink"),
     accent: themed("--accent"),
   };
-  const axis = (label) => ({
+  const axis = ({ label, show }) => ({
     label,
     labelSize: 26,
     labelFont: `500 12px ${themed("--sans")}`,
@@ -33,7 +34,7 @@ export function scatter(host, width, height, model, view, on) {
     stroke: ink.ink,
     grid: { stroke: ink.rule, width: 1 },
     ticks: { stroke: ink.rule, width: 1, size: 5 },
-    values: (_, splits) => splits.map((value) => (value === null ? null : tick(value))),
+    values: (_, splits) => splits.map((value) => (value === null ? null : show(value))),
   });
   const scale = (key) => ({
     time: false,
@@ -50,8 +51,8 @@ export function scatter(host, width, height, model, view, on) {
       padding: [8, 12, 0, 0],
       scales: { x: scale("x"), y: scale("y") },
       axes: [
-        { ...axis(model.x.label), space: 64, size: 30 },
-        { ...axis(model.y.label), size: 62 },
+        { ...axis(model.x), space: 64, size: 30 },
+        { ...axis(model.y), size: 62 },
       ],
       series: [{}, { show: true, stroke: "transparent", points: { show: false } }],
       cursor: {
@@ -131,7 +132,10 @@ export function scatter(host, width, height, model, view, on) {
     model.front.points.forEach(([x, y], i) => (i === 0 ? ctx.moveTo(...at(x, y)) : ctx.lineTo(...at(x, y))));
     ctx.stroke();
     ctx.setLineDash([]);
-    for (const mark of model.marks) named(ctx, at(mark.x, mark.y), mark, left + w);
+    const places = model.marks.map((mark) => at(mark.x, mark.y));
+    // The winner last: a baseline may be the same design.
+    for (let i = model.marks.length - 1; i >= 0; i--) symbol(ctx, places[i], model.marks[i].best);
+    names(ctx, places, { left, top, right: left + w, bottom: top + h });
     if (model.selected !== null && drawn.includes(model.selected)) {
       ctx.strokeStyle = ink.accent;
       ctx.lineWidth = 2.4 * ratio;
@@ -141,28 +145,39 @@ export function scatter(host, width, height, model, view, on) {
     }
   }
 
-  /** A star for the winner, a diamond for a baseline, with its name on the side that has room. */
-  function named(ctx, [x, y], mark, right) {
-    const size = (mark.best ? 8 : 6) * ratio;
+  /** A star for the winner, a diamond for a baseline. */
+  function symbol(ctx, [x, y], best) {
+    const size = (best ? 8 : 6) * ratio;
     ctx.beginPath();
-    for (const [i, angle] of corners(mark.best).entries()) {
-      const reach = mark.best && i % 2 ? size * 0.45 : size;
+    for (const [i, angle] of corners(best).entries()) {
+      const reach = best && i % 2 ? size * 0.45 : size;
       ctx.lineTo(x + reach * Math.sin(angle), y - reach * Math.cos(angle));
     }
     ctx.closePath();
-    ctx.fillStyle = mark.best ? ink.accent : ink.strong;
+    ctx.fillStyle = best ? ink.accent : ink.strong;
     ctx.strokeStyle = ink.ground;
     ctx.lineWidth = 1.5 * ratio;
     ctx.stroke();
     ctx.fill();
+  }
+
+  /** Names of the marks in view, on a ground that keeps them readable over the points. */
+  function names(ctx, places, bounds) {
     ctx.font = `600 ${11 * ratio}px ${themed("--sans")}`;
-    const room = right - x > ctx.measureText(mark.name).width + 14 * ratio;
-    ctx.textAlign = room ? "left" : "right";
-    const shift = room ? 11 * ratio : -11 * ratio;
-    ctx.lineWidth = 3 * ratio;
-    ctx.strokeText(mark.name, x + shift, y + 4 * ratio);
-    ctx.fillStyle = ink.strong;
-    ctx.fillText(mark.name, x + shift, y + 4 * ratio);
+    ctx.textAlign = "left";
+    const marks = model.marks
+      .map((mark, i) => ({ name: mark.name, x: places[i][0], y: places[i][1] }))
+      .filter(({ x, y }) => x >= bounds.left && x <= bounds.right && y >= bounds.top && y <= bounds.bottom)
+      .map((mark) => ({ ...mark, width: ctx.measureText(mark.name).width + 8 * ratio }));
+    apart(marks, bounds, 16 * ratio).forEach((box, i) => {
+      if (!box) return;
+      ctx.globalAlpha = 0.86;
+      ctx.fillStyle = ink.ground;
+      ctx.fillRect(box.x, box.y, box.width, box.height);
+      ctx.globalAlpha = 1;
+      ctx.fillStyle = ink.strong;
+      ctx.fillText(marks[i].name, box.x + 4 * ratio, box.y + 12 * ratio);
+    });
   }
 
   function brushed() {

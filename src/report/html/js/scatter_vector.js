@@ -1,8 +1,8 @@
 // The scatter as SVG text, for downloads.
 
 import { svg, themed } from "./dom.js";
+import { apart } from "./labels.js";
 import { css } from "./palette.js";
-import { tick } from "./view.js";
 
 /** The same picture as SVG text: one path of zero-length round strokes per ink. */
 export function scatterVector(chart, model, width, height) {
@@ -25,20 +25,24 @@ export function scatterVector(chart, model, width, height) {
       .map((value) => {
         const at = plot.valToPos(value, key);
         return axis === 0
-          ? text(left + at, top + h + 18, "middle", tick(value))
-          : text(left - 8, top + at + 4, "end", tick(value));
+          ? text(left + at, top + h + 18, "middle", model.x.show(value))
+          : text(left - 8, top + at + 4, "end", model.y.show(value));
       });
   });
   const front = model.front.points
     .map(([x, y], i) => `${i ? "L" : "M"}${left + plot.valToPos(x, "x")} ${top + plot.valToPos(y, "y")}`)
     .join("");
-  const named = model.marks.flatMap((mark) => {
-    const [x, y] = [left + plot.valToPos(mark.x, "x"), top + plot.valToPos(mark.y, "y")];
-    return [
-      svg("circle", { cx: x, cy: y, r: 5, fill: themed(mark.best ? "--accent" : "--ink") }),
-      text(x + 9, y + 4, "start", mark.name),
-    ];
-  });
+  const marks = model.marks.map((mark) => ({
+    ...mark,
+    x: left + plot.valToPos(mark.x, "x"),
+    y: top + plot.valToPos(mark.y, "y"),
+    width: 6 * mark.name.length,
+  }));
+  const boxes = apart(marks, { left, top, right: left + w, bottom: top + h }, 14);
+  const named = marks.flatMap(({ x, y, best, name }, i) => [
+    svg("circle", { cx: x, cy: y, r: 5, fill: themed(best ? "--accent" : "--ink") }),
+    boxes[i] && text(boxes[i].x, boxes[i].y + 11, "start", name),
+  ]);
   const picture = svg(
     "svg",
     { viewBox: `0 0 ${width} ${height}`, width, height, "font-family": "sans-serif" },

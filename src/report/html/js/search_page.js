@@ -25,8 +25,11 @@ export function searchPage(main, result) {
       state.row = choice.entry.design.index ?? null;
     } else {
       state.row = row;
-      // The winner before a namesake in a list: choices are in order of importance.
-      state.choice = choices.find(({ entry }) => entry.design.index === row) ?? null;
+      // The winner before a namesake in a list: choices are in order of importance. A row tells of its
+      // best memory size, so the same design with another is not what was picked.
+      const hbm = designs.column("best_hbm_gib")?.[row];
+      const picked = ({ entry: { design } }) => design.index === row && design.hbm_bytes === hbm * 2 ** 30;
+      state.choice = choices.find(picked) ?? null;
     }
     show();
     main.querySelector("#scatter")?.selected();
@@ -72,10 +75,10 @@ export function searchPage(main, result) {
       el("div", { class: "controls" }, el("label", {}, "design", picker), models),
       choice ? el("p", { class: "lead", id: "plan-design" }, entryName(choice.entry)) : null,
       choice
-        ? planPanels(choice.entry, result1, comparisons(choice, result1))
+        ? planPanels(result1, comparisons(choice, result1), outcome.request?.devices)
         : state.row === null
           ? el("p", {}, MISSING)
-          : rowPanel(result, state.row, openingCommand(result, state.row)),
+          : rowPanel(result, state.row, openingCommand(result, state.row, state.model)),
     );
     plan.dataset.row = state.row ?? "";
     refill(layer, choice && [el("h2", {}, "The layer"), layerPanels(choice.entry.design, result1)]);
@@ -119,8 +122,8 @@ export function searchPage(main, result) {
 function known(outcome) {
   const list = [
     { name: "the winner", entry: outcome.winner, yardstick: true },
-    ...(outcome.baselines ?? []).map(({ name, entry }) => ({ name, entry, yardstick: true })),
-    ...(outcome.best_by_hbm ?? []).map(({ hbm_gib: size, entry }) => ({
+    ...outcome.baselines.map(({ name, entry }) => ({ name, entry, yardstick: true })),
+    ...outcome.best_by_hbm.map(({ hbm_gib: size, entry }) => ({
       name: `best with ${number(size)} GiB`,
       entry,
     })),

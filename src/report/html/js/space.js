@@ -9,6 +9,7 @@ import { filterPanel, filters } from "./filters.js";
 import { scatter } from "./scatter.js";
 import { scatterVector } from "./scatter_vector.js";
 import { shades } from "./shades.js";
+import { tick } from "./view.js";
 
 /** The second section. `state` is the page's selection; `select` changes it. */
 export function space(result, state, select) {
@@ -30,6 +31,7 @@ export function space(result, state, select) {
     const column = (measure) => Array.from({ length: designs.n }, (_, row) => measure.of(row));
     const [x, y] = [chosen.x, chosen.y].map((measure) => ({
       label: measure.label,
+      show: measure.show === number ? tick : measure.show,
       discrete: measure.discrete,
       at: column(measure),
     }));
@@ -82,20 +84,18 @@ export function space(result, state, select) {
     ];
   }
 
+  /** The winner and the baselines, the winner first. */
   function marks() {
-    const named = [
-      { name: "winner", entry: outcome.winner, best: true },
-      ...(outcome.baselines ?? []),
-    ].filter(({ entry }) => entry);
+    const named = [{ name: "winner", entry: outcome.winner, best: true }, ...outcome.baselines];
     return named
+      .filter(({ entry }) => entry)
       .map(({ name, entry, best }) => ({
         name,
         best,
         x: ofEntry(chosen.x.key, entry),
         y: ofEntry(chosen.y.key, entry),
       }))
-      .filter(({ x, y }) => x !== null && y !== null)
-      .reverse();
+      .filter(({ x, y }) => x !== null && y !== null);
   }
 
   /** The Pareto front on these axes: of its entries, those that no other beats on both. */
@@ -107,7 +107,14 @@ export function space(result, state, select) {
     const kept = points.filter(
       ([x, y]) => !points.some(([a, b]) => sx * a >= sx * x && sy * b >= sy * y && (a !== x || b !== y)),
     );
-    return { exact: outcome.pareto.exact, points: kept.sort((a, b) => a[0] - b[0] || a[1] - b[1]) };
+    kept.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    // Between two of them nothing is known to be better than the worse of both on each axis.
+    const worse = (sign, a, b) => (sign > 0 ? Math.min(a, b) : Math.max(a, b));
+    const steps = kept.flatMap((point, i) => {
+      const before = kept[i - 1];
+      return before ? [[worse(sx, before[0], point[0]), worse(sy, before[1], point[1])], point] : [point];
+    });
+    return { exact: outcome.pareto.exact, points: steps };
   }
 
   function draw(host, width) {

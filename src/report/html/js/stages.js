@@ -2,26 +2,31 @@
 
 import { svg } from "./dom.js";
 import { figure } from "./figure.js";
-import { bytes, memoryUnit, number, percent, seconds } from "./format.js";
+import { bytes, count, memoryUnit, number, percent, seconds } from "./format.js";
 import { MEMORY, stack } from "./palette.js";
 import { ticks } from "./timeline.js";
 
-/** Stacked columns of each stage's memory against what a device has. */
+// Below this share of the limit, columns drawn to its scale would be too low to read.
+const LOW = 0.25;
+
+/** Stacked columns of each stage's memory, and the fullest against what a device has. */
 export function memory(result) {
   const found = (result.stages ?? []).filter((stage) => stage.memory_bytes);
   if (found.length === 0) return null;
   const sum = (stage) => Object.values(stage.memory_bytes).reduce((total, part) => total + (part ?? 0), 0);
   const limit = Math.max(...found.map((stage) => stage.memory_limit_bytes ?? 0));
-  const most = Math.max(limit, ...found.map(sum)) * 1.04;
+  const fullest = Math.max(...found.map(sum));
+  const most = (fullest < LOW * limit ? fullest : Math.max(limit, fullest)) * 1.04;
   const unit = memoryUnit();
   const draw = (host, width) => {
-    const [left, top, h] = [46, 8, 230];
+    const [left, top, h] = [46, 52, 210];
     const step = (width - left) / found.length;
     const picture = svg("svg", {
-      viewBox: `0 0 ${width} ${h + 36}`,
+      viewBox: `0 0 ${width} ${top + h + 28}`,
       role: "img",
       "aria-label": "Memory of each stage",
     });
+    if (limit > 0) gauge(picture, width);
     for (const mark of ticks({ from: 0, to: most / unit.size })) {
       const y = top + h * (1 - (mark * unit.size) / most);
       picture.append(
@@ -61,7 +66,7 @@ export function memory(result) {
           ),
         );
     });
-    if (limit > 0) {
+    if (limit > 0 && limit <= most) {
       const y = top + h * (1 - limit / most);
       picture.append(
         svg("line", { class: "limit", x1: left, x2: width, y1: y, y2: y }),
@@ -75,10 +80,31 @@ export function memory(result) {
     picture.append(svg("text", { class: "tick", x: 0, y: h + top + 16 }, "stage"));
     host.replaceChildren(picture);
   };
+
+  /** The fullest stage against the limit, whatever the scale of the columns. */
+  function gauge(picture, width) {
+    const at = found.findIndex((stage) => sum(stage) === fullest);
+    picture.append(
+      svg(
+        "text",
+        { class: "tick", x: 0, y: 11 },
+        `Fullest: stage ${number(at + 1)}, ${bytes(fullest, 3)} of ${bytes(limit, 3)} (${percent(fullest / limit)})`,
+      ),
+      svg("rect", { class: "track", x: 0, y: 18, width, height: 10, rx: 3 }),
+    );
+    let x = 0;
+    for (const part of stack(found[at].memory_bytes, MEMORY)) {
+      const length = (part.value / Math.max(limit, fullest)) * width;
+      picture.append(
+        svg("rect", { x, y: 18, width: length, height: 10, style: `fill: var(${part.colour})` }),
+      );
+      x += length;
+    }
+  }
   return figure({
     id: "memory",
     title: "Memory of each stage",
-    note: `${unit.name} on one device.`,
+    note: `${unit.name} on one device${limit > most ? "; the columns have their own scale" : ""}.`,
     draw,
     legend: MEMORY.map(([, colour, label]) => ({ colour, label })),
     table: () => ({
@@ -95,23 +121,22 @@ export function memory(result) {
   });
 }
 
-/** Stages drawn as wide as their load, neighbours with the same content told once in the table. */
+/** Stages drawn as wide as their load; neighbours that are alike share a bar. */
 export function stages(result) {
   const all = result.stages ?? [];
   if (all.length === 0) return null;
   const slowest = Math.max(...all.map((stage) => stage.load_s));
-  const content = (stage) =>
-    (stage.layers ?? []).map(({ kind, count: n }) => (n > 1 ? `${n} × ${kind}` : kind)).join(" + ");
+  const rows = runs(all);
   const draw = (host, width) => {
-    const [left, row] = [34, Math.max(7, Math.min(24, 360 / all.length))];
+    const [left, row] = [50, Math.max(7, Math.min(26, 360 / rows.length))];
     const picture = svg("svg", {
-      viewBox: `0 0 ${width} ${all.length * row + 4}`,
+      viewBox: `0 0 ${width} ${rows.length * row + 4}`,
       role: "img",
       "aria-label": "Load of each stage",
     });
-    all.forEach((stage, i) => {
+    rows.forEach(({ stage, first, n }, i) => {
       const y = i * row;
-      const length = (stage.load_s / slowest) * (width - left - 90);
+      const length = (stage.load_s / slowest) * (width - left - 70);
       const forward = length * (stage.forward_s / (stage.forward_s + stage.backward_s) || 0);
       picture.append(
         svg(
@@ -126,14 +151,17 @@ export function stages(result) {
         ),
       );
       if (row < 10 && i % Math.ceil(10 / row) !== 0) return;
+      const name = n > 1 ? `${first}–${first + n - 1}` : first;
+      const told = n > 1 ? `${count(n, "stage")} of ${content(stage)}` : content(stage);
       picture.append(
-        svg("text", { class: "tick", x: left - 6, y: y + row / 2 + 4, "text-anchor": "end" }, i + 1),
+        svg("text", { class: "tick", x: left - 6, y: y + row / 2 + 4, "text-anchor": "end" }, name),
         svg("text", { class: "tick", x: left + length + 6, y: y + row / 2 + 4 }, seconds(stage.load_s, 3)),
       );
-      if (row >= 15 && length > 7 * content(stage).length)
-        picture.append(
-          svg("text", { class: "inblock on-forward", x: left + 8, y: y + row / 2 + 4 }, content(stage)),
-        );
+      if (row < 15) return;
+      if (forward > 6.5 * told.length + 12)
+        picture.append(svg("text", { class: "inblock on-forward", x: left + 8, y: y + row / 2 + 4 }, told));
+      else if (width - left - length - 70 > 6.5 * told.length)
+        picture.append(svg("text", { class: "tick", x: left + length + 64, y: y + row / 2 + 4 }, told));
     });
     host.replaceChildren(picture);
   };
@@ -160,4 +188,21 @@ export function stages(result) {
       ]),
     }),
   });
+}
+
+function content(stage) {
+  return (stage.layers ?? []).map(({ kind, count: n }) => (n > 1 ? `${n} × ${kind}` : kind)).join(" + ");
+}
+
+/** Neighbouring stages with the same layers, devices and times: `{ stage, first, n }`, from 1. */
+function runs(all) {
+  const found = [];
+  let last = null;
+  all.forEach((stage, i) => {
+    const alike = JSON.stringify([content(stage), stage.devices, stage.forward_s, stage.backward_s]);
+    if (alike === last) found.at(-1).n += 1;
+    else found.push({ stage, first: i + 1, n: 1 });
+    last = alike;
+  });
+  return found;
 }

@@ -77,6 +77,8 @@ export function timeline(result) {
   const draw = (host, width) => {
     const gutter = 34;
     const row = Math.max(2.5, Math.min(26, 300 / stages.length));
+    // Thin rows keep what little height they have.
+    const bar = row - (row < 8 ? 0.4 : 2);
     const height = stages.length * row + 34;
     const picture = svg("svg", {
       viewBox: `0 0 ${width} ${height}`,
@@ -86,15 +88,13 @@ export function timeline(result) {
     const at = (time) => gutter + ((time - window.from) / (window.to - window.from)) * (width - gutter - 2);
     passes.forEach((list, i) => {
       const y = i * row + 1;
-      picture.append(
-        svg("rect", { class: "idle", x: gutter, y, width: width - gutter - 2, height: row - 2 }),
-      );
-      if (row >= 9 || i % Math.ceil(9 / row) === 0)
+      picture.append(svg("rect", { class: "bubble", x: gutter, y, width: width - gutter - 2, height: bar }));
+      if (i % Math.ceil(13 / row) === 0)
         picture.append(
           svg("text", { class: "tick", x: gutter - 6, y: y + row / 2 + 2.5, "text-anchor": "end" }, i + 1),
         );
-      for (const block of blocks(list, at, gutter, width - 2)) picture.append(blockMark(block, y, row - 2));
-      ending(picture, i, y, row - 2);
+      for (const block of blocks(list, at, gutter, width - 2)) picture.append(blockMark(block, y, bar));
+      ending(picture, i, y, bar);
     });
     ticks(window).forEach((time) =>
       picture.append(
@@ -138,14 +138,14 @@ export function timeline(result) {
     note: [
       `Stages from top to bottom, 1F1B, one pipeline of ${number(result.strategy?.data_parallel)}`,
       `${count(micros, "micro-batch", "micro-batches")} each${drawn < micros ? `, of which ${number(drawn)} are drawn` : ""}`,
-      `stages stand idle ${percent(1 - busy / (last * stages.length))} of ${seconds(last)}.`,
+      `a stage stands idle ${percent(1 - busy / (last * stages.length))} of the ${seconds(last)} of passes on average.`,
     ].join("; "),
     legend: [
       { colour: "--forward", label: "forward" },
       { colour: "--backward", label: "backward" },
       { colour: "--gradient", label: "gradient exchange" },
       { colour: "--optimizer", label: "optimizer" },
-      { colour: "--idle", label: "idle (bubble)" },
+      { colour: "--bubble", label: "idle (bubble)" },
     ],
     controls: el(
       "div",

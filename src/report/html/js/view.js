@@ -2,7 +2,7 @@
 
 import { number, scaled } from "./format.js";
 
-/** The range of all rows on an axis, padded; the lower side leaves room for the strip. */
+/** The range of all rows on an axis, padded; the lower side leaves room for the strip if there is one. */
 export function extent(model, key) {
   const { at, discrete } = model[key];
   let [low, high] = [Infinity, -Infinity];
@@ -16,7 +16,8 @@ export function extent(model, key) {
   if (low > high) [low, high] = discrete ? [1, 2] : [0, 1];
   if (discrete) return [low / 1.6, high * 1.6];
   const pad = (high - low || Math.abs(high) || 1) * 0.06;
-  return [Math.max(low - 1.4 * pad, low >= 0 ? Math.min(0, low) - 0.08 * high : -Infinity), high + pad];
+  const below = key === "y" && model.strip ? [1.4 * pad, 0.08 * high] : [pad, 0.02 * high];
+  return [Math.max(low - below[0], low >= 0 ? -below[1] : -Infinity), high + pad];
 }
 
 /** Maps a value to 0…1 of the view; discrete axes are logarithmic, spread a little by `shake`. */

@@ -18,7 +18,8 @@ export function whatIf(outcome) {
     .sort((a, b) => b.throughput_ratio - a.throughput_ratio)[0];
   const draw = (host, width) => {
     const left = Math.min(150, width * 0.34);
-    const [row, middle, half] = [21, left + (width - left) / 2, (width - left) / 2 - 46];
+    const roomy = width >= 560;
+    const [row, middle, half] = [21, left + (width - left) / 2, (width - left) / 2 - (roomy ? 112 : 46)];
     const height = knobs.reduce((sum, { items }) => sum + items.length * row + 12, 0);
     const picture = svg("svg", {
       viewBox: `0 0 ${width} ${height}`,
@@ -55,6 +56,9 @@ export function whatIf(outcome) {
               "text-anchor": right ? "start" : "end",
             },
             known ? ratio(item.throughput_ratio) : item.note || "does not fit",
+            roomy &&
+              changesArea(item) &&
+              svg("tspan", { class: "faint", dx: 8 }, `area ${ratio(item.area_ratio)}`),
           ),
         );
         y += row;
@@ -77,7 +81,7 @@ export function whatIf(outcome) {
             `${best.note ? ` (${best.note})` : ""}. `,
           ]
         : "No single knob, doubled or halved, would help. ",
-      "Each bar is the best throughput with that one knob changed and everything else optimised again.",
+      "Each bar is the best throughput with that one knob changed and everything else optimised again, the area not limited.",
     ),
     figure({
       id: "sensitivity",
@@ -89,18 +93,25 @@ export function whatIf(outcome) {
         { colour: "--vector", label: "halved" },
       ],
       table: () => ({
-        columns: ["knob", "change", "from", "to", "throughput ratio", "note"].map((name) => ({ name })),
+        columns: ["knob", "change", "from", "to", "throughput ratio", "area ratio", "note"].map((name) => ({
+          name,
+        })),
         rows: all.map((item) => [
           words(item.knob),
           item.change,
           item.from,
           item.to,
           item.throughput_ratio ?? null,
+          item.area_ratio ?? null,
           item.note ?? null,
         ]),
       }),
     }),
   );
+}
+
+function changesArea({ area_ratio: area }) {
+  return isNumber(area) && Math.abs(area - 1) >= 0.005;
 }
 
 function describe(item) {
