@@ -91,11 +91,11 @@ fn read(directory: &Path) -> Result<Saved, Refusal> {
         ["outcome.json", "designs.csv"].map(|name| directory.join(name));
     let outcome_text = files::read(&outcome_file, LARGEST_FILE)?;
     let designs_text = files::read(&designs_file, LARGEST_FILE)?;
-    Ok(Saved {
-        name: files::name(directory).trim_end_matches('/').to_owned(),
-        outcome: saved::outcome(&files::name(&outcome_file), &outcome_text)?,
-        designs: saved::designs(&files::name(&designs_file), &designs_text)?,
-    })
+    let outcome = saved::outcome(&files::name(&outcome_file), &outcome_text)?;
+    let designs = saved::designs(&files::name(&designs_file), &designs_text)?;
+    saved::belong(&files::name(&designs_file), &outcome, &designs)?;
+    let name = files::name(directory).trim_end_matches('/').to_owned();
+    Ok(Saved { name, outcome, designs })
 }
 
 /// Hands the page to whatever opens files here.

@@ -118,6 +118,21 @@ pub fn designs(file: &str, text: &str) -> Result<DesignTable, InputError> {
     Ok(DesignTable { n_rows, columns })
 }
 
+/// Checks that a table is the whole table of an outcome: one cut between two rows reads like a
+/// smaller one.
+pub fn belong(file: &str, outcome: &Value, designs: &DesignTable) -> Result<(), InputError> {
+    match outcome["proof"]["designs"].as_u64() {
+        Some(n) if n != designs.n_rows as u64 => Err(InputError::Value {
+            file: file.into(),
+            field: "rows".into(),
+            found: designs.n_rows.to_string(),
+            problem: "is not the number of designs in outcome.json".into(),
+            allowed: format!("it holds the {n} rows that `phaze search` wrote"),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Numbers where every cell is one or empty.
 fn typed(cells: Vec<String>) -> Cells {
     let number = |cell: &String| match cell.parse::<f64>() {
@@ -192,6 +207,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_table_that_lost_rows_is_refused() {
+        let table = designs("d.csv", "design\n0\n1\n").unwrap();
+        let outcome = |n: u64| serde_json::json!({"proof": {"designs": n}});
+        assert!(belong("d.csv", &outcome(2), &table).is_ok());
+        assert!(belong("d.csv", &Value::Null, &table).is_ok());
+        let message = belong("d.csv", &outcome(3), &table).unwrap_err().to_string();
+        assert!(message.contains("`rows = 2` is not the number of designs"), "{message}");
+    }
 
     #[test]
     fn columns_of_numbers_are_told_from_words() {
