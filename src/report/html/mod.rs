@@ -36,7 +36,7 @@ pub fn write_comparison(first: &Saved, second: &Saved, out: &mut dyn Write) -> i
 /// Writes the page of a plan that was checked; `file` is the name of its `plan.json`.
 pub fn write_plan(plan: &Plan, file: &str, out: &mut dyn Write) -> io::Result<()> {
     let content = json!({"kind": "plan", "plan": plan::content(plan, file)});
-    page(&format!("phaze: {}", plan.name), &pack::inert(&content), out)
+    page(&format!("phaze: {}", plan.name), &pack::inert(&content.to_string()), out)
 }
 
 /// Fills the template. Parts are written in order, so that none is searched for placeholders.

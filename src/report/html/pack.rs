@@ -16,21 +16,19 @@ use super::tree;
 
 /// The content of a page of results.
 pub fn content(kind: &str, results: &[&Saved]) -> String {
-    let mut results: Vec<Value> = results.iter().map(|saved| result(saved)).collect();
     // One result is told by its files alone: its page is the same wherever they lie.
-    if let [only] = &mut results[..] {
-        only["name"] = Value::Null;
-    }
-    inert(&json!({"kind": kind, "results": results}))
+    let named = |saved: &&Saved| if results.len() > 1 { json!(saved.name) } else { Value::Null };
+    let packed: Vec<String> = results.iter().map(|saved| result(&named(saved), saved)).collect();
+    inert(&format!("{{\"kind\":\"{kind}\",\"results\":[{}]}}", packed.join(",")))
 }
 
 /// JSON that cannot end the element it stands in.
-pub fn inert(value: &Value) -> String {
+pub fn inert(json: &str) -> String {
     // Inside JSON, `<` occurs in strings only, where the escape means the same.
-    value.to_string().replace('<', "\\u003c")
+    json.replace('<', "\\u003c")
 }
 
-fn result(saved: &Saved) -> Value {
+fn result(name: &Value, saved: &Saved) -> String {
     let mut outcome = saved.outcome.clone();
     if let Some(winner) = outcome.get_mut("winner") {
         without_plans(winner);
@@ -41,11 +39,8 @@ fn result(saved: &Saved) -> Value {
     for list in ["/pareto/entries", "/top/entries"] {
         each(outcome.pointer_mut(list), without_plans);
     }
-    json!({
-        "name": saved.name,
-        "outcome": tree::folded(&outcome),
-        "designs": designs(&saved.designs),
-    })
+    let (outcome, designs) = (tree::folded(&outcome), designs(&saved.designs));
+    format!("{{\"name\":{name},\"outcome\":{outcome},\"designs\":{designs}}}")
 }
 
 fn without_plans(entry: &mut Value) {
@@ -77,8 +72,15 @@ fn each(list: Option<&mut Value>, action: impl FnMut(&mut Value)) {
 }
 
 fn designs(table: &DesignTable) -> Value {
-    let columns: Vec<Value> = table.columns.iter().map(column).collect();
-    json!({"rows": table.n_rows, "columns": columns})
+    let columns = table.columns.iter().enumerate().map(|(at, found)| {
+        // The objective is a result once more, and statuses are often alike at all memory sizes.
+        let alike = table.columns[..at].iter().find(|earlier| earlier.cells == found.cells);
+        match alike {
+            Some(earlier) => json!({"name": found.name, "like": earlier.name}),
+            None => column(found),
+        }
+    });
+    json!({"rows": table.n_rows, "columns": columns.collect::<Vec<_>>()})
 }
 
 /// One column in the smallest of its forms: the row's own number, codes into a dictionary, all
@@ -114,27 +116,34 @@ struct Dictionary {
 
 /// The dictionary of a column, if 65,536 codes are enough.
 fn dictionary(cells: &Cells) -> Option<Dictionary> {
-    let all: Box<dyn Iterator<Item = (String, Value)>> = match cells {
-        Cells::Numbers(cells) => Box::new(cells.iter().map(|cell| {
-            let value = cell.map_or(Value::Null, number);
-            (value.to_string(), value)
-        })),
-        Cells::Words(cells) => {
-            Box::new(cells.iter().map(|cell| (cell.clone(), cell.clone().into())))
+    match cells {
+        // Bits are compared, not values: all that matters is that equal codes are equal numbers.
+        Cells::Numbers(cells) => {
+            let (keys, codes) = coded(cells.iter().map(|cell| cell.map(f64::to_bits)))?;
+            let value = |bits: Option<u64>| bits.map_or(Value::Null, |b| number(f64::from_bits(b)));
+            Some(Dictionary { values: keys.into_iter().map(value).collect(), codes })
         }
-    };
+        Cells::Words(cells) => {
+            let (keys, codes) = coded(cells.iter().map(String::as_str))?;
+            Some(Dictionary { values: keys.into_iter().map(Value::from).collect(), codes })
+        }
+    }
+}
+
+/// The distinct keys in order of appearance, and the place of each key among them.
+fn coded<K: Ord + Copy>(keys: impl Iterator<Item = K>) -> Option<(Vec<K>, Vec<u16>)> {
     let mut places = BTreeMap::new();
-    let mut values = Vec::new();
+    let mut distinct = Vec::new();
     let mut codes = Vec::new();
-    for (key, value) in all {
-        let next = values.len();
+    for key in keys {
+        let next = distinct.len();
         let code = *places.entry(key).or_insert(next);
         if code == next {
-            values.push(value);
+            distinct.push(key);
         }
         codes.push(u16::try_from(code).ok()?);
     }
-    Some(Dictionary { values, codes })
+    Some((distinct, codes))
 }
 
 impl Dictionary {
@@ -271,6 +280,14 @@ mod tests {
         let packed = column(&Column { name: "bound".into(), cells });
         assert_eq!(packed["dictionary"].as_array().unwrap().len(), 300);
         assert_eq!(packed["wide_codes"].as_str().unwrap().len(), 6000 * 2 / 3 * 4);
+    }
+
+    #[test]
+    fn columns_that_are_alike_are_carried_once() {
+        let cells = Cells::Words(vec!["pruned".into(), "evaluated".into()]);
+        let named = |name: &str| Column { name: name.into(), cells: cells.clone() };
+        let table = DesignTable { n_rows: 2, columns: vec![named("a"), named("b")] };
+        assert_eq!(designs(&table)["columns"][1], json!({"name": "b", "like": "a"}));
     }
 
     #[test]

@@ -26,7 +26,9 @@ function designs(packed, outcome) {
   for (const column of packed.columns) columns.set(column.name, column);
   const cache = new Map();
   const column = (name) => {
-    if (!cache.has(name)) cache.set(name, columns.has(name) ? values(columns.get(name), packed.rows) : null);
+    const found = columns.get(name);
+    if (found?.like !== undefined) return column(found.like);
+    if (!cache.has(name)) cache.set(name, found ? values(found, packed.rows) : null);
     return cache.get(name);
   };
   const table = { n: packed.rows, names: [...columns.keys()], column };
