@@ -35,8 +35,13 @@ pub fn text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         request.space.max_area_nm2 as f64 / 1e12
     )?;
     let Some(winner) = &outcome.winner else {
-        let reason = outcome.infeasible_reason.as_deref().unwrap_or("nothing fits");
-        writeln!(out, "No design of the space can train this: {reason}")?;
+        match (&outcome.proof.stopped_by, &outcome.infeasible_reason) {
+            (Some(_), _) => writeln!(out, "Stopped before anything was found.\n")?,
+            (None, reason) => {
+                let reason = reason.as_deref().unwrap_or("nothing fits");
+                writeln!(out, "No design of the space can train this: {reason}")?;
+            }
+        }
         return proof(outcome, out);
     };
     design(&winner.design, out)?;

@@ -42,7 +42,7 @@ const OBJECTIVES = {
 };
 
 /**
- * All measures of a result: `{ key, label, of(row), show, discrete }`. `of` is null where a design
+ * All measures of a result: `{ key, label, of(row), show, discrete, linear? }`. `of` is null where a design
  * has no such value; the objective answers a pruned design's bound instead.
  */
 export function measures({ outcome, designs }) {
@@ -65,6 +65,7 @@ export function measures({ outcome, designs }) {
       label: "area (mm²)",
       show: number,
       discrete: false,
+      linear: true,
       of: (row) => area[row] / 1e6,
     });
   for (const [key, label] of KNOBS) add(key, key, label, number, true);

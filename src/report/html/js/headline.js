@@ -35,7 +35,11 @@ export function headline({ outcome }) {
       "section",
       { id: "answer" },
       el("p", { class: "eyebrow" }, asked),
-      el("h1", {}, "Nothing in the space fits"),
+      el(
+        "h1",
+        {},
+        outcome.proof?.stopped_by ? "Stopped before anything was found" : "Nothing in the space fits",
+      ),
       el("p", { class: "lead" }, outcome.infeasible_reason ?? ""),
       proof(outcome),
     );

@@ -38,8 +38,8 @@ export function scatter(host, width, height, model, view, on) {
   });
   const scale = (key) => ({
     time: false,
-    distr: model[key].discrete ? 3 : 1,
-    log: 2,
+    distr: model[key].log ? 3 : 1,
+    log: model[key].discrete ? 2 : 10,
     auto: false,
     range: (_, low, high) => [low, high],
   });
@@ -81,15 +81,17 @@ export function scatter(host, width, height, model, view, on) {
 
   function place() {
     const { left, top, width: w, height: h } = plot.bbox;
-    const across = unit(view.x, model.x.discrete);
-    const up = unit(view.y, model.y.discrete);
+    const across = unit(view.x, model.x.log);
+    const up = unit(view.y, model.y.log);
     const strip = h - (STRIP * ratio) / 2;
     for (const row of model.rows) {
       const x = model.x.at[row];
       const y = model.y.at[row];
       const known = x !== null && y !== null && model.plotted(row);
-      px[row] = x === null ? w - 8 * ratio : across(x, jitter(row, 1)) * w;
-      py[row] = known ? (1 - up(y, jitter(row, 2))) * h : strip + 8 * ratio * jitter(row, 3);
+      px[row] = x === null ? w - 8 * ratio : across(x, model.x.discrete ? jitter(row, 1) : 0) * w;
+      py[row] = known
+        ? (1 - up(y, model.y.discrete ? jitter(row, 2) : 0)) * h
+        : strip + 8 * ratio * jitter(row, 3);
     }
     return { left, top, w, h };
   }
@@ -122,8 +124,8 @@ export function scatter(host, width, height, model, view, on) {
   }
 
   function overlay(ctx, left, top, w, h) {
-    const across = unit(view.x, model.x.discrete);
-    const up = unit(view.y, model.y.discrete);
+    const across = unit(view.x, model.x.log);
+    const up = unit(view.y, model.y.log);
     const at = (x, y) => [left + across(x, 0) * w, top + (1 - up(y, 0)) * h];
     ctx.lineWidth = 1.6 * ratio;
     ctx.strokeStyle = ink.strong;
@@ -209,7 +211,7 @@ export function scatter(host, width, height, model, view, on) {
     const row = under(event, 14);
     if (row !== null) on.pick(row);
   });
-  pannable(plot, (dx, dy) => show(moved(view.x, -dx, model.x.discrete), moved(view.y, dy, model.y.discrete)));
+  pannable(plot, (dx, dy) => show(moved(view.x, -dx, model.x.log), moved(view.y, dy, model.y.log)));
   plot.over.addEventListener(
     "wheel",
     (event) => {
@@ -227,7 +229,7 @@ export function scatter(host, width, height, model, view, on) {
   );
 
   function zoom(factor, fx = 0.5, fy = 0.5) {
-    show(zoomed(view.x, factor, fx, model.x.discrete), zoomed(view.y, factor, fy, model.y.discrete));
+    show(zoomed(view.x, factor, fx, model.x.log), zoomed(view.y, factor, fy, model.y.log));
   }
 
   return {
@@ -235,7 +237,7 @@ export function scatter(host, width, height, model, view, on) {
     reset: () => show(full.x, full.y),
     redraw: () => plot.redraw(false),
     destroy: () => plot.destroy(),
-    pan: (dx, dy) => show(moved(view.x, dx, model.x.discrete), moved(view.y, dy, model.y.discrete)),
+    pan: (dx, dy) => show(moved(view.x, dx, model.x.log), moved(view.y, dy, model.y.log)),
     drawn: () => drawn,
     position: (row) => [px[row] / ratio, py[row] / ratio],
     over: plot.over,

@@ -11,6 +11,17 @@ import { scatterVector } from "./scatter_vector.js";
 import { shades } from "./shades.js";
 import { tick } from "./view.js";
 
+/** Whether small values, the good ones of a cost, would be pressed together on a linear axis. */
+function spreads(values) {
+  let [low, high] = [Infinity, 0];
+  for (const value of values) {
+    if (value === null) continue;
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return low > 0 && high > 40 * low;
+}
+
 /** The second section. `state` is the page's selection; `select` changes it. */
 export function space(result, state, select) {
   const { outcome, designs } = result;
@@ -29,12 +40,16 @@ export function space(result, state, select) {
 
   function build() {
     const column = (measure) => Array.from({ length: designs.n }, (_, row) => measure.of(row));
-    const [x, y] = [chosen.x, chosen.y].map((measure) => ({
-      label: measure.label,
-      show: measure.show === number ? tick : measure.show,
-      discrete: measure.discrete,
-      at: column(measure),
-    }));
+    const [x, y] = [chosen.x, chosen.y].map((measure) => {
+      const at = column(measure);
+      return {
+        label: measure.label,
+        show: measure.show === number ? tick : measure.show,
+        discrete: measure.discrete,
+        log: measure.discrete || (!measure.linear && !grows(measure.key, outcome) && spreads(at)),
+        at,
+      };
+    });
     const shade = shades(column(chosen.colour), chosen.colour);
     const rows = passing();
     const which = shade.which.map((ink, row) => 2 * ink + (designs.status[row] === 0 ? 0 : 1));

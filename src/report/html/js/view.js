@@ -4,7 +4,7 @@ import { number, scaled } from "./format.js";
 
 /** The range of all rows on an axis, padded; the lower side leaves room for the strip if there is one. */
 export function extent(model, key) {
-  const { at, discrete } = model[key];
+  const { at, log } = model[key];
   let [low, high] = [Infinity, -Infinity];
   const take = (value) => {
     low = Math.min(low, value);
@@ -13,32 +13,32 @@ export function extent(model, key) {
   for (let row = 0; row < model.n; row++)
     if (at[row] !== null && (key === "x" || model.plotted(row))) take(at[row]);
   for (const mark of model.marks) take(mark[key]);
-  if (low > high) [low, high] = discrete ? [1, 2] : [0, 1];
-  if (discrete) return [low / 1.6, high * 1.6];
+  if (low > high) [low, high] = log ? [1, 2] : [0, 1];
+  if (log) return [low / 1.6, high * 1.6];
   const pad = (high - low || Math.abs(high) || 1) * 0.06;
   const below = key === "y" && model.strip ? [1.4 * pad, 0.08 * high] : [pad, 0.02 * high];
   return [Math.max(low - below[0], low >= 0 ? -below[1] : -Infinity), high + pad];
 }
 
-/** Maps a value to 0…1 of the view; discrete axes are logarithmic, spread a little by `shake`. */
-export function unit([low, high], discrete) {
-  if (!discrete) return (value) => (value - low) / (high - low);
+/** Maps a value to 0…1 of the view; logarithmic axes may spread it a little by `shake`. */
+export function unit([low, high], log) {
+  if (!log) return (value) => (value - low) / (high - low);
   const [from, to] = [Math.log2(low), Math.log2(high)];
   return (value, shake) => (Math.log2(value) + 0.3 * shake - from) / (to - from);
 }
 
 /** The range after a shift by that share of itself. */
-export function moved([low, high], by, discrete) {
-  if (discrete) return [low, high].map((value) => value * (high / low) ** by);
+export function moved([low, high], by, log) {
+  if (log) return [low, high].map((value) => value * (high / low) ** by);
   return [low, high].map((value) => value + by * (high - low));
 }
 
 /** The range scaled about the point at share `at` of it. */
-export function zoomed([low, high], factor, at, discrete) {
-  const [from, to] = discrete ? [Math.log2(low), Math.log2(high)] : [low, high];
+export function zoomed([low, high], factor, at, log) {
+  const [from, to] = log ? [Math.log2(low), Math.log2(high)] : [low, high];
   const fixed = from + at * (to - from);
   const range = [fixed + (from - fixed) * factor, fixed + (to - fixed) * factor];
-  return discrete ? range.map((value) => 2 ** value) : range;
+  return log ? range.map((value) => 2 ** value) : range;
 }
 
 /** A fixed number in -1…1 for each row: equal knobs do not hide each other, and runs agree. */
