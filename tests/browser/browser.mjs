@@ -35,12 +35,16 @@ export function phaze(...words) {
   return execFileSync(PHAZE, words, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 }
 
-export function outcomeOf(folder) {
-  return JSON.parse(readFileSync(join(folder, "outcome.json"), "utf8"));
+/** Searches with those words: the result's folder, the content of outcome.json, and its designs. */
+export function searched(...words) {
+  const folder = join(scratch(), "result");
+  phaze("search", ...words, "--out", folder);
+  const outcome = JSON.parse(readFileSync(join(folder, "outcome.json"), "utf8"));
+  return { folder, outcome, designs: designsOf(folder) };
 }
 
 /** The rows of a designs.csv as objects of text; our own files quote only headings with a comma. */
-export function designsOf(folder) {
+function designsOf(folder) {
   const [heading, ...lines] = readFileSync(join(folder, "designs.csv"), "utf8").trimEnd().split("\n");
   const names = heading.split(",");
   return lines.map((line) => Object.fromEntries(line.split(",").map((cell, i) => [names[i], cell])));

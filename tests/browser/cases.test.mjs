@@ -3,19 +3,9 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 
-import {
-  best,
-  designsOf,
-  launch,
-  open,
-  outcomeOf,
-  phaze,
-  pointOf,
-  scratch,
-  stickingOut,
-} from "./browser.mjs";
+import { best, launch, open, phaze, pointOf, scratch, searched, stickingOut } from "./browser.mjs";
 
 // Two models, the exact front, and designs that do not fit under a cap of power: two seconds.
 const SEARCH = "--model bert-large --model gpt2-xl --pareto --top 5 --power-cap 300".split(" ");
@@ -27,17 +17,12 @@ const SPACE = [
   "glb_mib=4,16",
 ];
 
-const small = join(scratch(), "small");
-let browser;
-let outcome;
-let designs;
-
-before(async () => {
-  phaze("search", ...SEARCH, ...SPACE.flatMap((knob) => ["--space", knob]), "--out", small);
-  outcome = outcomeOf(small);
-  designs = designsOf(small);
-  browser = await launch();
-});
+const {
+  folder: small,
+  outcome,
+  designs,
+} = searched(...SEARCH, ...SPACE.flatMap((knob) => ["--space", knob]));
+const browser = await launch();
 after(() => browser.close());
 
 /** A copy of the small result with `change(outcome)` applied, made into a report; answers its folder. */

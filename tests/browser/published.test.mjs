@@ -4,35 +4,24 @@ import assert from "node:assert/strict";
 import { execSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 
 import {
   AXE,
   PHAZE,
   best,
-  designsOf,
   launch,
   open,
-  outcomeOf,
-  phaze,
   pointOf,
   reads,
   scratch,
+  searched,
   stickingOut,
 } from "./browser.mjs";
 
-const folder = join(scratch(), "gpt2-xl");
+const { folder, outcome, designs } = searched();
 const file = join(folder, "report.html");
-let browser;
-let outcome;
-let designs;
-
-before(async () => {
-  phaze("search", "--out", folder);
-  outcome = outcomeOf(folder);
-  designs = designsOf(folder);
-  browser = await launch();
-});
+const browser = await launch();
 after(() => browser.close());
 
 test("the report opens without complaint and asks nobody for anything", async () => {

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use serde_json::json;
 
 /// The value as the text of `{shapes, parts, root}`; `decode.js` makes it whole again.
 pub fn folded(value: &Value) -> String {
@@ -26,18 +25,24 @@ struct Tree {
 }
 
 impl Tree {
-    fn fold(&mut self, value: &Value) -> Value {
+    /// The text of a value where it stands in a row.
+    fn fold(&mut self, value: &Value) -> String {
         let (shape, values): (usize, Vec<&Value>) = match value {
             Value::Array(items) => (0, items.iter().collect()),
             Value::Object(fields) => {
                 let keys: Vec<&String> = fields.keys().collect();
-                (self.shapes.number(json!(keys).to_string()), fields.values().collect())
+                let keys = serde_json::to_string(&keys).expect("keys are text");
+                (self.shapes.number(keys), fields.values().collect())
             }
-            scalar => return scalar.clone(),
+            scalar => return scalar.to_string(),
         };
-        let cells = values.into_iter().map(|value| self.fold(value));
-        let row: Vec<Value> = std::iter::once(shape.into()).chain(cells).collect();
-        json!([self.parts.number(Value::from(row).to_string())])
+        let mut row = format!("[{shape}");
+        for value in values {
+            row.push(',');
+            row.push_str(&self.fold(value));
+        }
+        row.push(']');
+        format!("[{}]", self.parts.number(row))
     }
 }
 
@@ -50,17 +55,20 @@ struct Numbered {
 
 impl Numbered {
     fn number(&mut self, text: String) -> usize {
-        let next = self.texts.len();
-        let number = *self.places.entry(text.clone()).or_insert(next);
-        if number == next {
-            self.texts.push(text);
+        if let Some(&number) = self.places.get(&text) {
+            return number;
         }
+        let number = self.texts.len();
+        self.texts.push(text.clone());
+        self.places.insert(text, number);
         number
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn parsed(value: &Value) -> Value {
