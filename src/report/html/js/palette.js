@@ -1,4 +1,4 @@
-// Colours that stay apart for colour-blind readers (after Okabe and Ito), and an ordered ramp.
+// What is stacked and in which colour, so that neighbours stay apart for all readers; an ordered ramp.
 
 /** Where a batch's time goes, in the order in which it is stacked. */
 export const PARTS = [
