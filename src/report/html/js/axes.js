@@ -26,15 +26,6 @@ const RESULTS = [
   ["devices_used", "devices used", number],
 ];
 
-const STRATEGY = [
-  "data_parallel",
-  "pipeline_stages",
-  "tensor_parallel",
-  "micro_batch",
-  "recompute",
-  "devices_used",
-];
-
 const OBJECTIVES = {
   throughput: "throughput (sequences/s)",
   "throughput-per-area": "throughput per area",
@@ -118,8 +109,9 @@ export function resultsOf({ outcome, designs }, row) {
   if (designs.status[row] !== 0) return [];
   return (outcome.request?.models ?? []).map(({ name }) => {
     const at = (key) => (designs.column(key) ?? designs.column(`${key}:${name}`))?.[row] ?? null;
-    const told = (keys) => Object.fromEntries(keys.map((key) => [key, at(key)]));
-    return { model: name, ...told(RESULTS.map(([key]) => key)), strategy: told(STRATEGY) };
+    const keys = [...RESULTS.map(([key]) => key), "recompute"];
+    const told = Object.fromEntries(keys.map((key) => [key, at(key)]));
+    return { model: name, ...told, strategy: told };
   });
 }
 
