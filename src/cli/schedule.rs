@@ -89,7 +89,7 @@ pub struct Args {
     /// Stop after this long and print the best schedule so far, marked as unproven
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<Duration>,
-    /// Stop after so many moments of one block's search, likewise
+    /// Stop after so many partial schedules of one block's search, likewise
     #[arg(long, value_name = "NODES", default_value_t = Limits::DEFAULT.nodes)]
     node_limit: u64,
     /// Print JSON, one line per schedule

@@ -219,7 +219,7 @@ fn proof(view: &View) -> String {
     let searched = if view.n_nodes == 0 {
         String::new()
     } else {
-        format!(" ({} moments searched)", grouped(view.n_nodes))
+        format!(" ({} partial schedules searched)", grouped(view.n_nodes))
     };
     match proof.kind {
         ProofKind::Bound => "fastest: it meets a lower bound".into(),

@@ -70,7 +70,7 @@ struct Entry {
 
 impl Front {
     /// How many states of a set are compared, the last first: those are the most alike.
-    const MOST_COMPARED: usize = 100;
+    const MOST_COMPARED: usize = 64;
 
     pub fn clear(&mut self) {
         self.entries.clear();

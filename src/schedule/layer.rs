@@ -59,7 +59,7 @@ pub struct PassTime {
     pub proof: Proof,
     /// Of all operators.
     pub energy: Energy,
-    /// Moments that searches visited.
+    /// Partial schedules that searches looked at.
     pub n_nodes: u64,
 }
 

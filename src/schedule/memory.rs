@@ -36,7 +36,7 @@ pub(super) struct Least<S> {
     pub lower_bound: Time,
     /// What is known of the makespan alone, whatever the memories need.
     pub makespan_proof: Proof,
-    /// Moments that all searches visited.
+    /// Partial schedules that all searches looked at.
     pub n_nodes: u64,
     /// Whether the lower bound rests on having branched over modes.
     pub branched: bool,

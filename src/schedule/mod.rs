@@ -41,7 +41,7 @@ pub use solver::solve_with;
 /// When a search gives up and answers with what it has.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
-    /// The most moments that one block's search visits.
+    /// The most partial schedules that one block's search looks at.
     pub nodes: u64,
     /// Asked now and then; `true` ends the search. It makes answers depend on the clock.
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
@@ -49,5 +49,5 @@ pub struct Limits<'a> {
 
 impl Limits<'_> {
     /// Enough for every layer of the built-in models, and seconds at most.
-    pub const DEFAULT: Self = Self { nodes: 2_000_000, stop: None };
+    pub const DEFAULT: Self = Self { nodes: 4_000_000, stop: None };
 }

@@ -18,7 +18,7 @@ pub(super) const WORD: usize = 128;
 
 /// Blocks with more maximal sets of incomparable tasks use the whole block as the only one:
 /// bounds stay sound but become weaker.
-const MOST_ANTICHAINS: usize = 4096;
+const MOST_ANTICHAINS: usize = 16_384;
 
 /// A graph made ready for scheduling.
 #[derive(Clone, Debug)]

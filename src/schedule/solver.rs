@@ -29,7 +29,7 @@ pub struct Timed {
     pub makespan: u64,
     /// Why no schedule is faster, or by how much one may be.
     pub proof: Proof,
-    /// Moments that searches visited.
+    /// Partial schedules that searches looked at.
     pub n_nodes: u64,
 }
 
@@ -42,7 +42,7 @@ pub struct Solved {
     pub makespan: u64,
     /// Why no schedule is faster, or by how much one may be.
     pub proof: Proof,
-    /// Moments that searches visited.
+    /// Partial schedules that searches looked at.
     pub n_nodes: u64,
 }
 
