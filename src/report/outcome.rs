@@ -6,6 +6,7 @@ use std::io::Write;
 use super::quantity::bytes;
 use super::quantity::grouped;
 use super::quantity::percent;
+use super::quantity::sentence;
 use super::quantity::si;
 use crate::search::DesignFacts;
 use crate::search::Entry;
@@ -162,20 +163,28 @@ fn plan(result: &ModelResult, outcome: &Outcome, out: &mut dyn Write) -> io::Res
     )
 }
 
+/// A column of throughputs for each model.
 fn comparison(outcome: &Outcome, winner: &Entry, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "Against the baselines{:>31}{:>14}", "throughput", "winner is")?;
-    let own = winner.results.first().map_or(0.0, |result| result.throughput_sequences_per_s);
-    writeln!(out, "  {:<36}{:>14}", "this design and plan", significant(own))?;
+    let names: Vec<&str> = match &outcome.models[..] {
+        [_] => vec!["throughput"],
+        models => models.iter().map(|model| model.name.as_str()).collect(),
+    };
+    let width = names.iter().map(|name| name.chars().count() + 2).max().unwrap_or(0).max(14);
+    let columns = |cells: Vec<String>| -> String {
+        cells.iter().map(|cell| format!("{cell:>width$}")).collect()
+    };
+    let throughputs = |entry: &Entry| {
+        let of = |result: &ModelResult| significant(result.throughput_sequences_per_s);
+        columns(entry.results.iter().map(of).collect())
+    };
+    let heads = columns(names.into_iter().map(str::to_owned).collect());
+    writeln!(out, "{:<38}{heads}{:>14}", "Against the baselines", "winner is")?;
+    writeln!(out, "  {:<36}{}", "this design and plan", throughputs(winner))?;
     for baseline in &outcome.baselines {
-        let found = baseline.entry.as_ref().and_then(|entry| entry.results.first());
-        match (found, baseline.winner_ratio) {
-            (Some(result), Some(ratio)) => writeln!(
-                out,
-                "  {:<36}{:>14}{:>12.3}x",
-                baseline.name,
-                significant(result.throughput_sequences_per_s),
-                ratio
-            )?,
+        match (&baseline.entry, baseline.winner_ratio) {
+            (Some(entry), Some(ratio)) => {
+                writeln!(out, "  {:<36}{}{ratio:>13.3}x", baseline.name, throughputs(entry))?;
+            }
             _ => writeln!(
                 out,
                 "  {:<36}{:>14}  {}",
@@ -230,7 +239,7 @@ fn listings(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 
 fn proof(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "The proof")?;
-    writeln!(out, "  {}", outcome.proof.statement)?;
+    writeln!(out, "  {}", sentence(&outcome.proof.statement))?;
     writeln!(
         out,
         "  {:>8} {:>10} {:>10} {:>11} {:>9}   best bound of what was pruned",

@@ -16,6 +16,22 @@ pub fn grouped(number: impl Into<u128>) -> String {
     text
 }
 
+/// A sentence with its numbers grouped.
+pub fn sentence(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let digits = rest[start..].find(|c: char| !c.is_ascii_digit());
+        let end = digits.map_or(rest.len(), |length| start + length);
+        out.push_str(&rest[..start]);
+        // What follows a point is a fraction.
+        let number: Option<u128> = rest[start..end].parse().ok().filter(|_| !out.ends_with('.'));
+        out.push_str(&number.map_or_else(|| rest[start..end].to_owned(), grouped));
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
 /// A size in the largest binary unit that leaves at least one whole.
 pub fn bytes(size: Bytes) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -93,6 +109,16 @@ fn three_digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_a_sentence_are_grouped() {
+        assert_eq!(
+            sentence("of 29360 designs, 12 x 0.12345 %"),
+            "of 29,360 designs, 12 x 0.12345 %"
+        );
+        assert_eq!(sentence("none"), "none");
+        assert_eq!(sentence("1234"), "1,234");
+    }
 
     #[test]
     fn numbers_read_as_people_write_them() {

@@ -181,14 +181,17 @@ impl Teller<'_> {
         let gap = by_hbm.iter().map(|row| row.gap).fold(0.0, f64::max);
         let sum = |count: fn(&ProofByHbm) -> usize| by_hbm.iter().map(count).sum::<usize>();
         let complete = self.survey.complete && gap == 0.0;
+        let infeasible = match sum(|row| row.infeasible) {
+            0 => String::new(),
+            n => format!(", and on {n} nothing fits"),
+        };
         let counts = format!(
             "of {} designs x {} HBM sizes, {} were evaluated exactly, {} cannot be better even by \
-             their optimistic bound, and on {} nothing fits",
+             their optimistic bound{infeasible}",
             self.evaluator.setup.candidates.len(),
             by_hbm.len(),
             sum(|row| row.evaluated),
             sum(|row| row.pruned),
-            sum(|row| row.infeasible)
         );
         let statement = match stopped_by {
             Some(reason) => format!(
