@@ -59,6 +59,18 @@ fn a_graph_is_answered_in_its_own_unit_by_every_solver() {
 }
 
 #[test]
+fn a_limit_beyond_all_clocks_is_none() {
+    for limit in ["1e19", "1e300", "inf"] {
+        for solver in ["exact", "ilp"] {
+            let arguments = ["--graph", "-", "--json", "--solver", solver, "--time-limit", limit];
+            assert_eq!(answer(&arguments, GRAPH)["makespan"], 2.75);
+        }
+    }
+    complaint(&["--graph", "-", "--time-limit", "nan"], GRAPH);
+    complaint(&["--graph", "-", "--time-limit=-1"], GRAPH);
+}
+
+#[test]
 fn lines_are_answered_line_by_line_or_not_at_all() {
     let line = GRAPH.replace('\n', " ");
     let found = phaze(&["--graph", "-", "--json"], &format!("{line}\n{line}\n"));

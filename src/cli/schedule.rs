@@ -86,7 +86,7 @@ pub struct Args {
     /// How to find it
     #[arg(long, value_enum, default_value = "exact")]
     solver: SolverName,
-    /// Stop after this long and print the best schedule so far, marked as unproven
+    /// Stop each schedule after this long and print the best so far, marked as unproven
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<Duration>,
     /// Stop after so many partial schedules of one block's search, likewise
@@ -142,21 +142,20 @@ impl From<RuleName> for Rule {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "give a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| "give a number of seconds, 0 or more".to_owned())
+    if seconds.is_nan() || seconds < 0.0 {
+        return Err("give a number of seconds, 0 or more".to_owned());
+    }
+    // Longer than any clock counts is no limit.
+    Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 impl Args {
     /// Answers on standard output.
     pub fn run(&self) -> Result<Exit, Refusal> {
-        let deadline = self.time_limit.map(|limit| Instant::now() + limit);
-        let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let stop = deadline.is_some().then_some(&is_late as &(dyn Fn() -> bool + Sync));
-        let limits = Limits { nodes: self.node_limit, stop };
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         match (&self.graph, &self.model) {
-            (Some(path), _) => self.graphs(path, &limits, &mut out)?,
-            (None, Some(model)) => self.layer_of(model, &limits, &mut out)?,
+            (Some(path), _) => self.graphs(path, &mut out)?,
+            (None, Some(model)) => self.layer_of(model, &mut out)?,
             (None, None) => return Err(Refusal::Options("name a model or a --graph".into())),
         }
         out.flush()?;
@@ -174,8 +173,24 @@ impl Args {
         }
     }
 
+    /// The integer program may take forever, so it always has a limit.
+    fn time_limit(&self) -> Option<Duration> {
+        match self.solver {
+            SolverName::Ilp => Some(self.time_limit.unwrap_or(INTEGER_PROGRAM_LIMIT)),
+            SolverName::Exact | SolverName::List => self.time_limit,
+        }
+    }
+
+    /// Makes one schedule within the limits, which start to count now.
+    fn within_limits<S>(&self, schedule: impl FnOnce(&Limits) -> S) -> S {
+        let deadline = self.time_limit().and_then(|limit| Instant::now().checked_add(limit));
+        let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let stop = deadline.is_some().then_some(&is_late as &(dyn Fn() -> bool + Sync));
+        schedule(&Limits { nodes: self.node_limit, stop })
+    }
+
     /// Schedules the graphs of a file.
-    fn graphs(&self, path: &Path, limits: &Limits, out: &mut dyn Write) -> Result<(), Refusal> {
+    fn graphs(&self, path: &Path, out: &mut dyn Write) -> Result<(), Refusal> {
         if self.design.given() {
             let message = "a --graph brings its own cores and times; leave out the design";
             return Err(Refusal::Options(message.into()));
@@ -189,18 +204,13 @@ impl Args {
         }
         for mut graph in graphs {
             graph.problem.rule = self.rule.map_or(graph.problem.rule, Rule::from);
-            self.graph(&graph, limits, out)?;
+            self.graph(&graph, out)?;
         }
         Ok(())
     }
 
-    fn graph(
-        &self,
-        graph: &UserGraph,
-        limits: &Limits,
-        out: &mut dyn Write,
-    ) -> Result<(), Refusal> {
-        let solved = solve_with(&graph.problem, self.solver(), limits);
+    fn graph(&self, graph: &UserGraph, out: &mut dyn Write) -> Result<(), Refusal> {
+        let solved = self.within_limits(|limits| solve_with(&graph.problem, self.solver(), limits));
         let number = |ticks: u64| graph.scale.unscaled(ticks);
         let view = View {
             title: graph.name.as_deref(),
@@ -234,7 +244,7 @@ impl Args {
     }
 
     /// Schedules one layer of a model.
-    fn layer_of(&self, name: &str, limits: &Limits, out: &mut dyn Write) -> Result<(), Refusal> {
+    fn layer_of(&self, name: &str, out: &mut dyn Write) -> Result<(), Refusal> {
         let model = model_args::load(name)?;
         let kind = model_args::layer_named(&model, &self.layer, "--layer")?;
         let setting = Setting {
@@ -251,7 +261,7 @@ impl Args {
         let (mut events, mut page) = (Vec::new(), Vec::new());
         let passes = [PassName::Forward, PassName::Backward];
         for pass in passes.into_iter().filter(|&pass| self.pass.unwrap_or(pass) == pass) {
-            events.extend(self.pass_of(&share.kinds[kind], pass, &place, limits, &mut page)?);
+            events.extend(self.pass_of(&share.kinds[kind], pass, &place, &mut page)?);
         }
         if let Some(path) = &self.trace {
             files::write(path, trace::whole(&events).to_string().as_bytes())?;
@@ -266,7 +276,6 @@ impl Args {
         layer: &LayerShare,
         pass: PassName,
         place: &Place,
-        limits: &Limits,
         out: &mut dyn Write,
     ) -> Result<Vec<serde_json::Value>, Refusal> {
         let (word, ops) = match pass {
@@ -276,8 +285,10 @@ impl Args {
         let costs = costs(ops, place.chip, &place.cluster, &self.table())
             .map_err(|too_large| Refusal::Options(format!("{}: {too_large}", place.model)))?;
         let rule = self.rule.map_or_else(|| self.default_rule(), Rule::from);
-        let found =
-            PassGraph::new(ops).schedule_with(&costs, place.chip, rule, self.solver(), limits);
+        let graph = PassGraph::new(ops);
+        let found = self.within_limits(|limits| {
+            graph.schedule_with(&costs, place.chip, rule, self.solver(), limits)
+        });
         let title = place.title(&layer.name, word);
         let names = names(ops);
         let order: Vec<usize> = (0..names.len()).collect();

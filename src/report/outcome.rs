@@ -171,7 +171,7 @@ fn comparison(outcome: &Outcome, winner: &Entry, out: &mut dyn Write) -> io::Res
     };
     let width = names.iter().map(|name| name.chars().count() + 2).max().unwrap_or(0).max(14);
     let columns = |cells: Vec<String>| -> String {
-        cells.iter().map(|cell| format!("{cell:>width$}")).collect()
+        cells.iter().fold(String::new(), |line, cell| format!("{line}{cell:>width$}"))
     };
     let throughputs = |entry: &Entry| {
         let of = |result: &ModelResult| significant(result.throughput_sequences_per_s);

@@ -228,7 +228,7 @@ fn proof(view: &View) -> String {
         }
         ProofKind::Ilp => "fastest: the integer program was solved to gap 0".into(),
         ProofKind::None => format!(
-            "UNPROVEN: no schedule is faster than {}; this one is within {} of that{searched}",
+            "UNPROVEN: none takes less than {}, so at most {} could be saved{searched}",
             (view.text)(proof.lower_bound),
             percent(proof.gap(time)),
         ),

@@ -36,7 +36,7 @@ pub(super) fn solve(job: &Job, limits: &Limits) -> Answer {
         return best.with_serial(job, serial).answer(ProofKind::Bound);
     }
     best.try_lists(job);
-    if best.is_proved() {
+    if best.is_proved() || limits.stopped() {
         return best.answer(ProofKind::Bound);
     }
     let rich = Credits::best(job, sets);

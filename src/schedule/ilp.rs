@@ -19,6 +19,7 @@ use good_lp::solvers::SolutionStatus;
 use good_lp::solvers::WithTimeLimit;
 use good_lp::variable;
 
+use super::Limits;
 use super::exact::Answer;
 use super::exact::listed;
 use super::job::Job;
@@ -31,11 +32,12 @@ use crate::plan::schedule::ProofKind;
 const HORIZON: f64 = 1000.0;
 
 /// Schedules a block by integer program within a time limit, or by list where that fails.
-pub(super) fn solve(job: &Job, seconds: f64) -> Answer {
+pub(super) fn solve(job: &Job, seconds: f64, limits: &Limits) -> Answer {
     let first = listed(job);
     let Some(sets) = job.block.sets.as_ref() else { return first };
     let attempt = |cores: CoreLimits| {
-        Program::new(job, sets, first.table.makespan, cores).solve(job, sets, seconds)
+        let program = || Program::new(job, sets, first.table.makespan, cores);
+        (!limits.stopped()).then(program)?.solve(job, sets, seconds)
     };
     let mut found = attempt(CoreLimits::Ignored);
     if found.as_ref().is_some_and(|(table, _)| !enough_cores(job, table)) {

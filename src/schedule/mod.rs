@@ -48,6 +48,11 @@ pub struct Limits<'a> {
 }
 
 impl Limits<'_> {
+    /// Whether whoever asked wants no more of it.
+    fn stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop())
+    }
+
     /// Enough for every layer of the built-in models, and seconds at most.
     pub const DEFAULT: Self = Self { nodes: 4_000_000, stop: None };
 }

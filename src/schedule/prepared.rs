@@ -216,13 +216,18 @@ impl Before {
         let before = |early: usize, late: usize| self.comes_before(first + early, first + late);
         let mut successors = vec![Vec::new(); n];
         let mut n_predecessors = vec![0; n];
+        // All that come before one of the direct predecessors found so far.
+        let mut reached = vec![0_u64; self.n_words];
         for (late, n_predecessors) in n_predecessors.iter_mut().enumerate() {
-            let early: Vec<usize> = (0..late).filter(|&early| before(early, late)).collect();
-            for &task in &early {
-                // Reached through another: no edge of its own is needed.
-                if !early.iter().any(|&between| before(task, between)) {
-                    successors[task].push(u32::try_from(late).expect("a block is small"));
+            reached.fill(0);
+            // Those in between are met first.
+            for early in (0..late).rev().filter(|&early| before(early, late)) {
+                let bit = first + early;
+                if reached[bit / 64] >> (bit % 64) & 1 == 0 {
+                    successors[early].push(u32::try_from(late).expect("a block is small"));
                     *n_predecessors += 1;
+                    let row = self.row(first + early);
+                    reached.iter_mut().zip(row).for_each(|(reached, row)| *reached |= row);
                 }
             }
         }

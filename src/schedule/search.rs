@@ -10,15 +10,15 @@
 //! - **Better states.** Another has started the same tasks, is no later, and each of its tasks that
 //!   still run ends no later ([`super::front`]): it can do whatever this one does next.
 //! - **No idle waiting.** Time passes although a ready task could run and end in cores that stay
-//!   free meanwhile.
+//!   free meanwhile; or a task starts later than it could with no other started in between.
 //! - **Twins.** Of two tasks with the same times and cores, the one that waits for no more and is
 //!   waited for by no less goes first.
 //!
 //! Why nothing is lost: suppose that a kept state can be completed within the target, and take the
-//! completion whose starts are the earliest in sum. It waits idly nowhere, and exchanging twins does
-//! not change that sum, so its next state is among the results; there it is kept, or another that
-//! can be completed as fast is. So if all fronts are kept whole and the last one is empty, no schedule
-//! is within the target.
+//! completion whose starts are the earliest in sum, of several one with its twins in order (exchanging
+//! them does not change the sum). It waits idly nowhere, so its next state is among the results;
+//! there it is kept, or another that can be completed as fast is. So if all fronts are kept whole and
+//! the last one is empty, no schedule is within the target.
 //!
 //! Fronts can grow large, so a search keeps only the most promising states, first a few, then more
 //! and more. Narrow searches find good schedules, which cut the wider ones down; and whenever states
@@ -190,7 +190,7 @@ impl Search<'_> {
     fn is_over(&mut self) -> bool {
         if self.n_nodes >= self.next_question {
             self.next_question = self.n_nodes + 1000;
-            self.stopped |= self.limits.stop.is_some_and(|stop| stop());
+            self.stopped |= self.limits.stopped();
         }
         self.stopped |= self.n_nodes >= self.limits.nodes;
         self.stopped

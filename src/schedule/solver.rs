@@ -53,9 +53,9 @@ pub enum Solver {
     Exact,
     /// List schedules, with the bounds that they are judged by.
     List,
-    /// The published integer program, for so many seconds per block.
+    /// The published integer program.
     Ilp {
-        /// When the program is given up.
+        /// When the program of a block is given up; none is begun once the limits say stop.
         seconds: f64,
     },
 }
@@ -73,7 +73,7 @@ pub fn solve_with(problem: &Problem, solver: Solver, limits: &Limits) -> Solved 
     match solver {
         Solver::Exact => solve_by(problem, &|job| exact::solve(job, limits)),
         Solver::List => solve_by(problem, &exact::listed),
-        Solver::Ilp { seconds } => solve_by(problem, &|job| ilp::solve(job, seconds)),
+        Solver::Ilp { seconds } => solve_by(problem, &|job| ilp::solve(job, seconds, limits)),
     }
 }
 
