@@ -48,6 +48,9 @@ const LARGEST_FILE: u64 = 1 << 30;
 /// How long the integer program of one block may take, if no time limit is given.
 const INTEGER_PROGRAM_LIMIT: Duration = Duration::from_secs(60);
 
+/// The longest that it gets: its solvers' clocks overflow.
+const LONGEST_INTEGER_PROGRAM: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Find the fastest schedule of a layer's operators on tensor and vector cores, with proof.
 #[derive(ClapArgs)]
 #[command(after_help = "A schedule without proof (a limit was reached) is printed with its gap, \
@@ -168,7 +171,7 @@ impl Args {
             SolverName::List => Solver::List,
             SolverName::Ilp => {
                 let limit = self.time_limit.unwrap_or(INTEGER_PROGRAM_LIMIT);
-                Solver::Ilp { seconds: limit.as_secs_f64() }
+                Solver::Ilp { seconds: limit.min(LONGEST_INTEGER_PROGRAM).as_secs_f64() }
             }
         }
     }
