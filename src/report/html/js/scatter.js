@@ -3,7 +3,7 @@
 import { themed } from "./dom.js";
 import { apart } from "./labels.js";
 import { brush, nearest, paint, stamp } from "./points.js";
-import { extent, jitter, moved, unit, zoomed } from "./view.js";
+import { doublings, extent, jitter, moved, unit, zoomed } from "./view.js";
 
 // Height of the strip that holds the designs without a value on these axes.
 const STRIP = 18;
@@ -43,6 +43,18 @@ export function scatter(host, width, height, model, view, on) {
     auto: false,
     range: (_, low, high) => [low, high],
   });
+  /** Ticks of a knob stand at its own values, at least `gap` pixels from each other. */
+  const stops = (key, gap) => {
+    if (!model[key].discrete) return {};
+    const own = [...new Set(model[key].at)].filter((value) => value > 0).sort((a, b) => a - b);
+    return {
+      splits: (self, _, low, high) => {
+        const side = (key === "x" ? self.bbox.width : self.bbox.height) / ratio;
+        return doublings(own, [low, high], gap / side);
+      },
+      filter: (_, splits) => splits,
+    };
+  };
   const plot = new uPlot(
     {
       width,
@@ -51,8 +63,8 @@ export function scatter(host, width, height, model, view, on) {
       padding: [8, 12, 0, 0],
       scales: { x: scale("x"), y: scale("y") },
       axes: [
-        { ...axis(model.x), space: 64, size: 30 },
-        { ...axis(model.y), size: 62 },
+        { ...axis(model.x), ...stops("x", 64), space: 64, size: 30 },
+        { ...axis(model.y), ...stops("y", 26), size: 62 },
       ],
       series: [{}, { show: true, stroke: "transparent", points: { show: false } }],
       cursor: {

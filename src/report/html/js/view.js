@@ -27,6 +27,22 @@ export function unit([low, high], log) {
   return (value, shake) => (Math.log2(value) + 0.3 * shake - from) / (to - from);
 }
 
+/**
+ * Values to label on an axis of doublings: a few values are labelled themselves, many by powers of
+ * two; labels keep at least the share `gap` of the range from each other.
+ */
+export function doublings(own, [low, high], gap) {
+  const inside = (values) => values.filter((value) => value >= low && value <= high);
+  const powers = [];
+  for (let power = Math.ceil(Math.log2(low)); 2 ** power <= high; power++) powers.push(2 ** power);
+  const few = own.length <= 12 || own.every((value) => Number.isInteger(Math.log2(value)));
+  const at = unit([low, high], true);
+  const kept = [];
+  for (const value of few || powers.length === 0 ? inside(own) : powers)
+    if (kept.length === 0 || at(value, 0) - at(kept.at(-1), 0) >= gap) kept.push(value);
+  return kept;
+}
+
 /** The range after a shift by that share of itself. */
 export function moved([low, high], by, log) {
   if (log) return [low, high].map((value) => value * (high / low) ** by);
