@@ -44,8 +44,7 @@ export function tiles(design, operator) {
 
     /** One matrix with `across` on x and `down` on y; tiles lie in its top left corner. */
     function operand(name, x, y, w, h, across, down) {
-      const share = (level, along) =>
-        shrink(Math.min(1, (mapping[level]?.[along] ?? matmul[along]) / matmul[along]));
+      const share = (level, along) => Math.min(1, (mapping[level]?.[along] ?? matmul[along]) / matmul[along]);
       const splits = [mapping.cores?.[across] ?? 1, mapping.cores?.[down] ?? 1];
       const group = svg("g", {}, svg("rect", { class: "whole", x, y, width: w, height: h }));
       // Beyond 16 parts, lines across would hide the tiles: ticks at the edge tell as much.
@@ -58,7 +57,11 @@ export function tiles(design, operator) {
       lines(splits[1], (at, short) =>
         svg("line", { class: "split", x1: x + w, x2: short ? x + w - 5 : x, y1: y + at * h, y2: y + at * h }),
       );
-      for (const level of ["glb_tile", "local_tile"]) {
+      // A sliver stays visible, and that of the global buffer beside the one on top of it.
+      for (const [level, least] of [
+        ["glb_tile", 5],
+        ["local_tile", 3],
+      ]) {
         group.append(
           svg(
             "rect",
@@ -66,8 +69,8 @@ export function tiles(design, operator) {
               class: level,
               x,
               y,
-              width: Math.max(3, w * share(level, across)),
-              height: Math.max(3, h * share(level, down)),
+              width: Math.max(least, w * share(level, across)),
+              height: Math.max(least, h * share(level, down)),
             },
             svg(
               "title",
@@ -99,7 +102,7 @@ export function tiles(design, operator) {
   const root = figure({
     id: "tiles",
     title: `How ${operator.name} is cut`,
-    note: "Side lengths grow with the square root of the size.",
+    note: "Sides of matrices grow with the square root of their size. Within a matrix, tiles and the cores' parts are to one scale; a tile too thin to see is drawn 3 to 5 pixels wide.",
     draw,
     legend: [
       { colour: "--glbtile", label: "tile in the global buffer" },
