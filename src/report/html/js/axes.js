@@ -71,7 +71,11 @@ export function measures({ outcome, designs }) {
       of: (row) => n[row] * width[row] * depth[row],
     });
   }
+  // Of one model, the objective may be a result itself: it is listed once.
+  const alone = (outcome.request?.models ?? []).length === 1;
+  const same = alone && { throughput: RESULTS[0][0], "energy-per-token": "energy_per_token_j" };
   for (const [key, label, show] of RESULTS) {
+    if (same && same[outcome.request.objective] === key) continue;
     const discrete = show === number && !["throughput_sequences_per_s", "average_power_w"].includes(key);
     if (column(key)) add(key, key, label, show, discrete);
     else
