@@ -125,7 +125,7 @@ export function figures(entry) {
       ),
       tile("Tokens", scaled(result.tokens_per_s, "/s"), "", "tokens_per_s", result),
       tile("Time per batch", seconds(result.time_per_batch_s), "", "time_per_batch_s", result),
-      tile("FLOP utilisation", percent(result.mfu), "", "mfu", result),
+      tile("FLOP utilisation", percent(result.mfu), "of devices in use", "mfu", result),
       tile("Energy per token", joules(result.energy_per_token_j), "", "energy_per_token_j", result),
       tile(
         "Power per device",

@@ -50,7 +50,7 @@ function tiles({ result, devices }) {
     ["Simulated", isNumber(simulated) ? seconds(simulated) : MISSING, "simulated_time_per_batch_s"],
     ["Throughput", number(result.throughput_sequences_per_s), "throughput_sequences_per_s", "seq/s"],
     ["Tokens", scaled(result.tokens_per_s, "/s"), "tokens_per_s"],
-    ["FLOP utilisation", percent(result.mfu), "mfu"],
+    ["FLOP utilisation", percent(result.mfu), "mfu", "of devices in use"],
     ["Devices", number(strategy.devices_used), "devices_used", `of ${number(devices)}`],
     ["Bubble", percent(result.breakdown_s.bubble / result.time_per_batch_s), "bubble"],
   ];
