@@ -139,7 +139,9 @@ export function timeline(result) {
       `Stages from top to bottom, 1F1B, one pipeline of ${number(result.strategy?.data_parallel)}`,
       `${count(micros, "micro-batch", "micro-batches")} each${drawn < micros ? `, of which ${number(drawn)} are drawn` : ""}`,
       `a stage stands idle ${percent(1 - busy / (last * stages.length))} of the ${seconds(last)} of passes on average.`,
-    ].join("; "),
+    ]
+      .join("; ")
+      .concat(simulated(result)),
     legend: [
       { colour: "--forward", label: "forward" },
       { colour: "--backward", label: "backward" },
@@ -176,6 +178,12 @@ export function timeline(result) {
   });
   root.dataset.end = total;
   return root;
+}
+
+/** Why the idle share here is not the bubble of the breakdown. */
+function simulated({ simulated_time_per_batch_s: time, time_per_batch_s: formula, breakdown_s: parts }) {
+  if (!isNumber(time) || !parts) return "";
+  return ` This is the batch as simulated, ${seconds(time)}; the breakdown below, with its bubble, is that of the closed form, ${seconds(formula)}.`;
 }
 
 /** Passes inside the window; those narrower than a pixel and a half are joined to busy runs. */
