@@ -157,11 +157,17 @@ function measureTable(winners, names) {
 function requestTable(a = {}, b = {}, names) {
   const text = (value) => {
     if (value === undefined || value === null) return null;
-    if (Array.isArray(value)) return value.map(text).join(", ");
+    if (Array.isArray(value)) return value.map(text).join(", ") || null;
     if (typeof value === "number") return number(value);
     if (typeof value !== "object") return String(value);
-    const told = Object.entries(value).filter(([, part]) => part !== null);
-    return told.map(([key, part]) => (key === "name" ? part : `${words(key)} ${text(part)}`)).join("; ");
+    const told = Object.entries(value).map(([key, part]) => named(key, part));
+    return told.filter(Boolean).join("; ") || null;
+  };
+  const named = (key, value) => {
+    const told = text(value);
+    if (told === null || key === "name") return told;
+    if (key.endsWith("_nm2")) return `${words(key.slice(0, -4))} ${squareMillimetres(value / 1e6)}`;
+    return `${words(key)} ${told}`;
   };
   const rows = [...new Set([...Object.keys(a), ...Object.keys(b)])]
     .sort()
@@ -170,7 +176,8 @@ function requestTable(a = {}, b = {}, names) {
       text(a[key]),
       text(b[key]),
       text(a[key]) === text(b[key]) ? "same" : "differs",
-    ]);
+    ])
+    .filter(([, ...told]) => told[0] !== null || told[1] !== null);
   rows.sort((x, y) => (x[3] === "same") - (y[3] === "same"));
   return table({ caption: "The two requests", columns: ["", ...names, ""].map((name) => ({ name })), rows });
 }
