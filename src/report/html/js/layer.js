@@ -81,7 +81,7 @@ export function layerPanels(design, result) {
     state.operator = at;
     const { operators: all } = state.layer[state.pass];
     body.querySelector("#gantt")?.redraw();
-    refill(detail, roofline(design, all, at, pick), tiles(design, all[at]));
+    refill(detail, roofline(design, all, at, pick, limited), tiles(design, all[at]));
   }
 
   start();

@@ -5,8 +5,8 @@ import { figure } from "./figure.js";
 import { number, percent, scaled } from "./format.js";
 import { apart } from "./labels.js";
 
-/** The roofline of a design with the operators that do arithmetic. */
-export function roofline(design, operators, chosen, pick) {
+/** The roofline of a design with the operators that do arithmetic; `limited(operator)` names its limit. */
+export function roofline(design, operators, chosen, pick, limited) {
   const { peak_flops_per_s: peak, hbm_bytes_per_s: bandwidth } = design;
   const dots = operators
     .map((operator, at) => ({
@@ -76,7 +76,7 @@ export function roofline(design, operators, chosen, pick) {
     // The chosen one last, so that no neighbour hides it.
     const order = [...dots].sort((a, b) => (a.at === chosen) - (b.at === chosen));
     for (const { operator, at, rate, intensity } of order) {
-      const name = `${operator.name}: ${scaled(rate, "FLOP/s")}, ${percent(rate / Math.min(peak, intensity * bandwidth))} of its roof`;
+      const name = `${operator.name}: ${scaled(rate, "FLOP/s")}, ${percent(rate / Math.min(peak, intensity * bandwidth))} of its roof, limited by ${limited(operator) ?? "nothing"}`;
       const choose = () => pick(at);
       picture.append(
         svg(
@@ -120,15 +120,16 @@ export function roofline(design, operators, chosen, pick) {
   return figure({
     id: "roofline",
     title: "Under the roof",
-    note: `FLOP/s reached against FLOP per byte; the roof bends at ${number(ridge, 3)}.`,
+    note: `FLOP/s reached against FLOP per byte; the roof bends at ${number(ridge, 3)}. What holds an operator below the roof, such as the global buffer or the vector cores, stands in its tooltip and in the last column of the table.`,
     draw,
     table: () => ({
-      columns: ["operator", "FLOP/byte", "FLOP/s", "of its roof"].map((name) => ({ name })),
+      columns: ["operator", "FLOP/byte", "FLOP/s", "of its roof", "limited by"].map((name) => ({ name })),
       rows: dots.map(({ operator, rate, intensity }) => [
         operator.name,
         intensity,
         rate,
         rate / Math.min(peak, intensity * bandwidth),
+        limited(operator),
       ]),
       pick: (index) => pick(dots[index].at),
     }),
