@@ -60,12 +60,23 @@ fn front(saved: &Saved, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{:9}★ winner   ● {front}   ◆ baselines   ⠄ evaluated", "")
 }
 
-fn objective(outcome: &Value) -> &str {
-    match outcome["request"]["objective"].as_str() {
-        Some("throughput") => "throughput (sequences/s)",
-        Some("energy-per-token") => "energy per token (J)",
-        Some(other) => other,
-        None => "objective",
+/// What the values are; of several models, how they became one number.
+fn objective(outcome: &Value) -> String {
+    let request = &outcome["request"];
+    let (name, unit) = match request["objective"].as_str() {
+        Some("throughput") => ("throughput", " (sequences/s)"),
+        Some("throughput-per-area") => ("throughput per area", " (sequences/s/mm²)"),
+        Some("energy-per-token") => ("energy per token", " (J)"),
+        Some(other) => (other, ""),
+        None => ("objective", ""),
+    };
+    if request["models"].as_array().is_none_or(|models| models.len() < 2) {
+        return format!("{name}{unit}");
+    }
+    match request["combine"].as_str() {
+        Some("mean") => format!("mean {name} of all models{unit}"),
+        Some(how) => format!("{name} over all models ({how}, own best = 1)"),
+        None => format!("{name} over all models"),
     }
 }
 
@@ -209,6 +220,21 @@ mod tests {
         };
         assert!(with(false).contains("Pareto front (partial)"));
         assert!(!with(true).contains("partial"));
+    }
+
+    #[test]
+    fn the_title_names_how_several_models_became_one_number() {
+        let winner = json!({"design": {"area_um2": 1e6}, "value": 1.0});
+        let title = |models: &[&str], combine: &str| {
+            let models: Vec<Value> = models.iter().map(|name| json!({"name": name})).collect();
+            let request = json!({"objective": "throughput", "combine": combine, "models": models});
+            let text = drawn(&[], json!({"winner": winner, "request": request}));
+            text.split(" against area").next().unwrap().to_owned()
+        };
+        assert_eq!(title(&["a"], "geomean"), "throughput (sequences/s)");
+        let several = "throughput over all models (geomean, own best = 1)";
+        assert_eq!(title(&["a", "b"], "geomean"), several);
+        assert_eq!(title(&["a", "b"], "mean"), "mean throughput of all models (sequences/s)");
     }
 
     #[test]
