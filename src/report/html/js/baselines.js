@@ -2,7 +2,7 @@
 
 import { svg } from "./dom.js";
 import { figure } from "./figure.js";
-import { MISSING, isNumber, number, ratio, sentence, wrapped } from "./format.js";
+import { MISSING, isNumber, number, overCap, ratio, sentence, wrapped } from "./format.js";
 
 /** Bars of throughput relative to the winner. */
 export function baselines(outcome) {
@@ -14,7 +14,11 @@ export function baselines(outcome) {
   };
   const rows = [
     winner,
-    ...outcome.baselines.map((baseline) => ({ ...baseline, ratio: baseline.winner_ratio })),
+    ...outcome.baselines.map((baseline) => ({
+      ...baseline,
+      description: [baseline.description, overCap(outcome.request, baseline.entry)].filter(Boolean).join("; "),
+      ratio: baseline.winner_ratio,
+    })),
   ];
   const single = outcome.winner.results.length === 1;
   const speed = (row) => (row.entry && isNumber(row.ratio) ? 1 / row.ratio : null);

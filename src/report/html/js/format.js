@@ -99,6 +99,20 @@ export function strategyWords({ strategy }, devices) {
   ].join(", ");
 }
 
+/** The cap of power that was asked for, in words; empty without one. */
+export function capWords(request) {
+  return isNumber(request?.power_cap_w) ? `at most ${number(request.power_cap_w)} W per device` : "";
+}
+
+/** What an entry draws where that is more than was allowed, in words; empty where it is not. */
+export function overCap(request, entry) {
+  const drawn = (entry?.results ?? []).map((result) => result.average_power_w).filter(isNumber);
+  const most = Math.max(0, ...drawn);
+  return isNumber(request?.power_cap_w) && most > request.power_cap_w
+    ? `draws ${number(most)} W, over the cap of ${number(request.power_cap_w)} W`
+    : "";
+}
+
 /** A chip in half a line. */
 export function chipName(design) {
   if (!design) return MISSING;

@@ -6,10 +6,12 @@ import { el } from "./dom.js";
 import {
   MISSING,
   bytes,
+  capWords,
   count,
   isNumber,
   joules,
   number,
+  overCap,
   percent,
   ratio,
   scaled,
@@ -27,6 +29,7 @@ export function headline({ outcome }) {
     models,
     request.devices && `${number(request.devices)} devices`,
     request.global_batch && `global batch ${number(request.global_batch)}`,
+    capWords(request),
   ]
     .filter(Boolean)
     .join("  ·  ");
@@ -93,13 +96,17 @@ function comparison({ winner, baselines, request }, real) {
     `${ratio(real.winner_ratio)} the throughput${winner.results.length > 1 ? " (geometric mean of the models)" : ""}`,
   ].filter(Boolean);
   const [first] = baselines;
+  const over = ({ entry }) => {
+    const told = overCap(request, entry);
+    return told && ` (which ${told})`;
+  };
   return [
     el("strong", {}, gains.join(" and ")),
-    ` of ${isReal(real) ? "the real TPUv4 with the best placement on it" : sentence(real.description)}, in `,
+    ` of ${isReal(real) ? "the real TPUv4 with the best placement on it" : sentence(real.description)}${over(real)}, in `,
     el("strong", {}, `${ratio(winner.design.area_um2 / real.entry.design.area_um2)} its area`),
     first !== real &&
       first.entry &&
-      `; ${ratio(first.winner_ratio)} the throughput of ${sentence(first.description)}`,
+      `; ${ratio(first.winner_ratio)} the throughput of ${sentence(first.description)}${over(first)}`,
     ".",
   ];
 }

@@ -1,7 +1,7 @@
 // Why to believe it: the counts per memory size, the best of each, and the request itself.
 
 import { el } from "./dom.js";
-import { chipName, isNumber, number, percent, sentence } from "./format.js";
+import { capWords, chipName, isNumber, number, percent, sentence } from "./format.js";
 import { table } from "./table.js";
 
 /** The last section. */
@@ -13,6 +13,12 @@ export function proofSection({ outcome }) {
     { id: "proof" },
     el("h2", {}, "The proof"),
     el("p", { class: "lead" }, sentence(proof?.statement ?? "This result carries no proof.")),
+    capWords(request) &&
+      el(
+        "p",
+        {},
+        `Asked for were designs that draw ${capWords(request)} on average; a design that draws more counts as infeasible.`,
+      ),
     (proof?.by_hbm ?? []).length > 0 &&
       table({
         caption: "Designs per memory size",
