@@ -46,7 +46,9 @@ export function scatter(host, width, height, model, view, on) {
   /** Ticks of a knob stand at its own values, at least `gap` pixels from each other. */
   const stops = (key, gap) => {
     if (!model[key].discrete) return {};
-    const own = [...new Set(model[key].at)].filter((value) => value > 0).sort((a, b) => a - b);
+    const marked = model.marks.map((mark) => mark[key]);
+    const own = [...new Set([...model[key].at, ...marked])].filter((value) => value > 0);
+    own.sort((a, b) => a - b);
     return {
       splits: (self, _, low, high) => {
         const side = (key === "x" ? self.bbox.width : self.bbox.height) / ratio;
