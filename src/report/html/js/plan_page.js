@@ -29,7 +29,7 @@ export function planPage(main, plan) {
       "section",
       { id: "plan" },
       el("h2", {}, "The pipeline"),
-      timeline(result),
+      timeline(result, "average"),
       el("div", { class: "two" }, breakdown(result, []), memory(result)),
       stages(result),
     ),

@@ -57,8 +57,8 @@ function order(warmup, micros) {
   return passes;
 }
 
-/** The chart for one result of an entry. */
-export function timeline(result) {
+/** The chart for one result of an entry; `seen` is the stage whose waiting its breakdown tells. */
+export function timeline(result, seen = "slowest") {
   const { stages, n_micro_batches: micros } = result;
   if (!stages?.length || !isNumber(micros)) return null;
   // A picture has no room for more passes; fewer micro-batches show the same shape.
@@ -141,7 +141,7 @@ export function timeline(result) {
       `a stage stands idle ${percent(1 - busy / (last * stages.length))} of the ${seconds(last)} of passes on average.`,
     ]
       .join("; ")
-      .concat(simulated(result)),
+      .concat(simulated(result, seen)),
     legend: [
       { colour: "--forward", label: "forward" },
       { colour: "--backward", label: "backward" },
@@ -181,9 +181,12 @@ export function timeline(result) {
 }
 
 /** Why the idle share here is not the bubble of the breakdown. */
-function simulated({ simulated_time_per_batch_s: time, time_per_batch_s: formula, breakdown_s: parts }) {
-  if (!isNumber(time) || !parts) return "";
-  return ` This is the batch as simulated, ${seconds(time)}; the breakdown below, with its bubble, is that of the closed form, ${seconds(formula)}.`;
+function simulated({ simulated_time_per_batch_s: time, time_per_batch_s: formula, breakdown_s }, seen) {
+  if (!isNumber(time) || !breakdown_s) return "";
+  return (
+    ` This is the batch as simulated, ${seconds(time)}; the breakdown below is the closed form's, ` +
+    `${seconds(formula)}: its bubble is the waiting of the ${seen} stage, as a share of the whole batch.`
+  );
 }
 
 /** Passes inside the window; those narrower than a pixel and a half are joined to busy runs. */
