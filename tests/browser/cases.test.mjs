@@ -37,6 +37,17 @@ function variant(change) {
   return folder;
 }
 
+test("a cap of power is told, and baselines that break it are marked", async () => {
+  const { page } = await open(browser, join(small, "report.html"));
+  assert.match(await page.locator("#answer .eyebrow").textContent(), /at most 300 W per device/);
+  assert.match(await page.locator("#proof").textContent(), /at most 300 W per device/);
+  const breaking = outcome.baselines.filter(({ entry }) =>
+    entry?.results.some((result) => result.average_power_w > 300),
+  );
+  const told = (await page.locator("#baselines svg").textContent()).match(/draws\s*[\d.,]+\s*W/g) ?? [];
+  assert.equal(told.length, breaking.length);
+});
+
 test("several models are told apart", async () => {
   const { page, complaints } = await open(browser, join(small, "report.html"), { width: 400 });
   const { results } = outcome.winner;

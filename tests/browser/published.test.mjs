@@ -54,6 +54,16 @@ test("every axis can be chosen and keeps every point", async () => {
   assert.deepEqual(complaints, []);
 });
 
+test("an axis over a knob has its ticks at the knob's values, and menus list nothing twice", async () => {
+  const { page } = await open(browser, file);
+  await page.selectOption("#axis-y", "tensor_cores");
+  const ticks = await page.evaluate(() => document.querySelector("#scatter").chart.plot.axes[1]._splits);
+  const own = new Set(designs.map((row) => Number(row.tensor_cores)));
+  assert.ok(ticks.length > 4 && ticks.every((value) => own.has(value)), ticks.join());
+  const names = await page.locator("#axis-y option").allTextContents();
+  assert.equal(new Set(names).size, names.length, names.join());
+});
+
 test("values in the page equal outcome.json", async () => {
   const { page } = await open(browser, file);
   const [result] = outcome.winner.results;
