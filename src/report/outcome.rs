@@ -27,9 +27,11 @@ pub fn text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
             grouped(model.sequence)
         )?;
     }
+    let cap = outcome.request.power_cap_w;
+    let cap = cap.map_or_else(String::new, |cap| format!(", at most {} per device", si(cap, "W")));
     writeln!(
         out,
-        "{} accelerators, batches of {} sequences, {} designs of at most {:.1} mm²\n",
+        "{} accelerators, batches of {} sequences, {} designs of at most {:.1} mm²{cap}\n",
         grouped(request.devices),
         grouped(request.global_batch),
         grouped(outcome.proof.designs as u64),
@@ -183,7 +185,13 @@ fn comparison(outcome: &Outcome, winner: &Entry, out: &mut dyn Write) -> io::Res
     for baseline in &outcome.baselines {
         match (&baseline.entry, baseline.winner_ratio) {
             (Some(entry), Some(ratio)) => {
-                writeln!(out, "  {:<36}{}{ratio:>13.3}x", baseline.name, throughputs(entry))?;
+                let power = entry.results.iter().map(|result| result.average_power_w);
+                let power = power.fold(0.0, f64::max);
+                let breaks = outcome.request.power_cap_w.is_some_and(|cap| power > cap);
+                let note =
+                    if breaks { format!("  draws {}", si(power, "W")) } else { String::new() };
+                let throughputs = throughputs(entry);
+                writeln!(out, "  {:<36}{throughputs}{ratio:>13.3}x{note}", baseline.name)?;
             }
             _ => writeln!(
                 out,

@@ -183,6 +183,9 @@ impl Teller<'_> {
         let complete = self.survey.complete && gap == 0.0;
         let infeasible = match sum(|row| row.infeasible) {
             0 => String::new(),
+            n if self.evaluator.setup.request.power_cap_w.is_some() => {
+                format!(", and on {n} nothing fits or what does draws too much power")
+            }
             n => format!(", and on {n} nothing fits"),
         };
         let counts = format!(
