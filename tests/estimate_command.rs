@@ -1,22 +1,8 @@
 //! `phaze estimate` and `phaze designs` as a user runs them.
 
-use std::io::Write;
-use std::process::Command;
-use std::process::Output;
-use std::process::Stdio;
+mod command;
 
-fn phaze(arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_phaze"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A command that refuses its arguments does not read on.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
-}
+use command::phaze;
 
 fn point(m: u64, count: u64) -> String {
     format!(

@@ -1,29 +1,15 @@
 //! `phaze place --profile` and `phaze check` as users meet them, and the golden instances.
 
+mod command;
+
 use std::fs::File;
 use std::io::Read;
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
-use std::process::Output;
-use std::process::Stdio;
 
+use command::phaze;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use serde_json::json;
-
-fn phaze(args: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_phaze"))
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A command that refuses its options does not read what it is given.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
-}
 
 fn scratch(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));

@@ -1,9 +1,8 @@
 //! `phaze schedule` as a user runs it.
 
-use std::io::Write;
-use std::process::Command;
+mod command;
+
 use std::process::Output;
-use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -13,17 +12,7 @@ const GRAPH: &str = r#"{"tensor_cores": 2, "vector_cores": 1, "rule": "alone", "
     "edges": [["ln", "q"], ["ln", "k"], ["q", "sum"]]}"#;
 
 fn phaze(arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_phaze"))
-        .arg("schedule")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A command that refuses its arguments does not read on.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
+    command::phaze(&[&["schedule"], arguments].concat(), input)
 }
 
 fn answer(arguments: &[&str], input: &str) -> Value {

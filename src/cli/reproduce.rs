@@ -17,7 +17,6 @@ use crate::input::request::ModelEntry;
 use crate::input::request::RequestFile;
 use crate::report::reproduction;
 use crate::search;
-use crate::search::Memory;
 use crate::search::Outcome;
 use crate::search::PUBLISHED;
 use crate::search::Published;
@@ -35,19 +34,6 @@ pub struct Args {
     /// Threads to use [default: all cores]; the tables do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: Option<u64>,
-}
-
-/// A reproduction is short enough to be run again.
-struct Forgetful;
-
-impl Memory for Forgetful {
-    fn recall(&self, _key: &str) -> Option<&str> {
-        None
-    }
-    fn remember(&self, _key: &str, _fact: &str) {}
-    fn fails(&self) -> bool {
-        false
-    }
 }
 
 impl Args {
@@ -109,7 +95,8 @@ fn outcome(known: &Published, published: bool) -> Result<Option<Outcome>, Refusa
     }
     let setup = Named { file, name: known.model.into() }.ready()?;
     let watch = Watch::new(None);
-    let survey = search::survey(&setup, &Forgetful, &watch);
+    // A reproduction is short enough to be run again: nothing is kept of one that is cut short.
+    let survey = search::survey(&setup, &(), &watch);
     watch.finish();
     if watch.interrupted() {
         return Ok(None);

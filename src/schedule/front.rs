@@ -90,7 +90,6 @@ impl Front {
 
     /// Takes a state in, unless one that is here is at least as good.
     pub fn offer(&mut self, state: &State, runs: &[Running]) {
-        let narrow = |n: usize| u32::try_from(n).expect("a front is smaller than the node limit");
         let place = narrow(self.entries.len());
         let before = self.last.get(&state.started).copied();
         let mut at = before;
@@ -122,7 +121,6 @@ impl Front {
             let State { bound, promise, .. } = self.entries[place as usize].state;
             (bound, promise, place)
         };
-        let narrow = |n: usize| u32::try_from(n).expect("a front is smaller than the node limit");
         let mut places: Vec<u32> = (0..narrow(self.entries.len()))
             .filter(|&place| !self.entries[place as usize].surpassed)
             .collect();
@@ -135,6 +133,10 @@ impl Front {
         places.sort_unstable_by_key(rank);
         (places, left_out)
     }
+}
+
+fn narrow(n: usize) -> u32 {
+    u32::try_from(n).expect("a front is smaller than the node limit")
 }
 
 /// Whether a moment is as good as a later one in which the same tasks have started: each of its

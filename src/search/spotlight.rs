@@ -8,7 +8,6 @@ use super::training::Division;
 use super::walk::Keep;
 use super::walk::Landscape;
 use super::walk::Merit;
-use super::walk::Observer;
 use super::walk::walk;
 use crate::estimate::EstimateTable;
 use crate::hardware::Use;
@@ -47,7 +46,8 @@ pub fn spotlight(setup: &Setup, table: &EstimateTable, hbm: usize) -> Option<usi
     });
     let operators = Operators { setup, table, hbm, divisions: divisions.collect() };
     let keep = Keep { top: 1, front: false, all: false };
-    walk(&operators, keep, "operators alone", &Silent).ranking().into_iter().next()
+    // Nobody needs to look on: this takes a second.
+    walk(&operators, keep, "operators alone", &()).ranking().into_iter().next()
 }
 
 impl Landscape for Operators<'_> {
@@ -90,16 +90,5 @@ impl Operators<'_> {
     fn merit(&self, candidate: usize, time: u128) -> Merit {
         let area = self.setup.areas[candidate].0.into();
         Merit { value: time, slowness: time, area, energy: 0 }
-    }
-}
-
-/// Nobody looks on: this takes a second.
-struct Silent;
-
-impl Observer for Silent {
-    fn begins(&self, _what: &str) {}
-    fn evaluated(&self, _what: &str, _left: usize) {}
-    fn stops(&self) -> bool {
-        false
     }
 }

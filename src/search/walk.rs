@@ -95,6 +95,15 @@ pub trait Observer: Sync {
     fn stops(&self) -> bool;
 }
 
+/// Nobody looks on.
+impl Observer for () {
+    fn begins(&self, _what: &str) {}
+    fn evaluated(&self, _what: &str, _left: usize) {}
+    fn stops(&self) -> bool {
+        false
+    }
+}
+
 /// Candidates evaluated between two looks at what is known. Part of the answer's definition: a
 /// larger batch evaluates a few more candidates before the first can be pruned.
 const BATCH: usize = 64;
@@ -280,15 +289,6 @@ mod tests {
         }
     }
 
-    struct Patient;
-    impl Observer for Patient {
-        fn begins(&self, _what: &str) {}
-        fn evaluated(&self, _what: &str, _left: usize) {}
-        fn stops(&self) -> bool {
-            false
-        }
-    }
-
     struct StopsAfter(usize, AtomicUsize);
     impl Observer for StopsAfter {
         fn begins(&self, _what: &str) {}
@@ -315,9 +315,9 @@ mod tests {
     proptest! {
         #[test]
         fn pruning_changes_neither_the_best_nor_the_front(hills in hills(), top in 1..6_usize) {
-            let all = walk(&hills, EVERYTHING, "hills", &Patient);
+            let all = walk(&hills, EVERYTHING, "hills", &());
             for front in [false, true] {
-                let pruned = walk(&hills, Keep { top, front, all: false }, "hills", &Patient);
+                let pruned = walk(&hills, Keep { top, front, all: false }, "hills", &());
                 prop_assert!(pruned.complete);
                 let best = |walk: &Walk<usize>| walk.ranking().into_iter().take(top).collect::<Vec<_>>();
                 prop_assert_eq!(best(&pruned), best(&all));
@@ -343,6 +343,6 @@ mod tests {
     fn ties_go_to_the_smaller_area_and_then_to_the_first() {
         let merit = |area| Some(Merit { value: 5, slowness: 5, area, energy: 1 });
         let hills = Hills { merits: vec![merit(3), merit(2), merit(2)], slack: vec![0; 3] };
-        assert_eq!(walk(&hills, EVERYTHING, "hills", &Patient).ranking(), [1, 2, 0]);
+        assert_eq!(walk(&hills, EVERYTHING, "hills", &()).ranking(), [1, 2, 0]);
     }
 }

@@ -3,34 +3,11 @@
 use phaze::input;
 use phaze::input::request::RequestFile;
 use phaze::search;
-use phaze::search::Memory;
 use phaze::search::ModelRequest;
-use phaze::search::Observer;
 use phaze::search::References;
 use phaze::search::Setup;
 use phaze::search::Status;
 use phaze::search::Survey;
-
-/// Forgets everything and never stops.
-struct Nothing;
-
-impl Memory for Nothing {
-    fn recall(&self, _key: &str) -> Option<&str> {
-        None
-    }
-    fn remember(&self, _key: &str, _fact: &str) {}
-    fn fails(&self) -> bool {
-        false
-    }
-}
-
-impl Observer for Nothing {
-    fn begins(&self, _what: &str) {}
-    fn evaluated(&self, _what: &str, _left: usize) {}
-    fn stops(&self) -> bool {
-        false
-    }
-}
 
 /// A request for `models`, with every `step`-th design of its space.
 fn setup(text: &str, models: &[&str], step: usize) -> Setup {
@@ -55,7 +32,7 @@ fn setup(text: &str, models: &[&str], step: usize) -> Setup {
 }
 
 fn survey(setup: &Setup) -> Survey {
-    search::survey(setup, &Nothing, &Nothing)
+    search::survey(setup, &(), &())
 }
 
 fn exhaustive(setup: &Setup) -> Survey {
