@@ -1,5 +1,7 @@
 //! What is asked of a placement, beside the layers themselves.
 
+use std::ops::RangeInclusive;
+
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -95,6 +97,12 @@ impl Job {
     pub fn exchange(&self, parameters: u64, width: u64, data_parallel: u64) -> u64 {
         let group = Group { size: data_parallel, stride: width };
         self.links.all_reduce(parameters * self.per_parameter.gradient, group, self.devices)
+    }
+
+    /// Ticks that no number of copies among these can beat for the same exchange.
+    pub fn least_exchange(&self, parameters: u64, width: u64, copies: RangeInclusive<u64>) -> u64 {
+        let size = parameters * self.per_parameter.gradient;
+        self.links.least_all_reduce(size, width, copies, self.devices)
     }
 
     /// Ticks until the first and the last of `n_stages` stages have added up the gradients of a

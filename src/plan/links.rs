@@ -1,5 +1,7 @@
 //! How long devices take to hand a size to each other, in ticks.
 
+use std::ops::RangeInclusive;
+
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -51,6 +53,27 @@ impl Links {
             Self::Network(network) => {
                 let exchange = Exchange::Collective(CollectiveKind::AllReduce);
                 network.topology().time(exchange, Bytes(size), group, devices).0
+            }
+        }
+    }
+
+    /// Ticks until all of a group hold the sum of a tensor of `size`, for the fastest of the groups
+    /// of these numbers of members, `stride` apart.
+    pub(super) fn least_all_reduce(
+        &self,
+        size: u64,
+        stride: u64,
+        members: RangeInclusive<u64>,
+        devices: u64,
+    ) -> u64 {
+        match *self {
+            // At one rate for all, a larger group is never faster.
+            Self::Rate { .. } => {
+                self.all_reduce(size, Group { size: *members.start(), stride }, devices)
+            }
+            Self::Network(network) => {
+                let exchange = Exchange::Collective(CollectiveKind::AllReduce);
+                network.topology().least(exchange, Bytes(size), stride, members, devices).0
             }
         }
     }

@@ -8,6 +8,8 @@
 //! memory but count in time. Every relaxation makes the bound smaller, never larger;
 //! docs/search.md proves it.
 
+use std::ops::RangeInclusive;
+
 use super::roofline::lowered;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
@@ -72,9 +74,9 @@ pub struct LayerTimes {
 }
 
 impl Ground {
-    /// Finds all cases; `exchange(replicas, stages)` is a lower bound on the time that some stage
-    /// needs to exchange its gradients, not falling in the number of replicas.
-    pub fn survey(terrain: Terrain, exchange: impl Fn(u64, u64) -> u64) -> Self {
+    /// Finds all cases; `exchange(replicas, stages)` is a time that some stage needs at the least to
+    /// exchange its gradients, whichever of these numbers of replicas there are.
+    pub fn survey(terrain: Terrain, exchange: impl Fn(RangeInclusive<u64>, u64) -> u64) -> Self {
         let mut cases: Vec<Case> = Vec::new();
         let most_stages = terrain.layers.min(terrain.devices / terrain.devices_per_stage);
         // More stages first: a case is dominated by one with at least as many stages, and no more
@@ -83,7 +85,7 @@ impl Ground {
             let most_replicas =
                 (terrain.devices / (terrain.devices_per_stage * stages)).min(terrain.micro_batches);
             // Replicas are taken in groups that the bound does not tell apart: the rounds of the
-            // largest of the group, the exchange of the smallest.
+            // largest of the group, the exchange of the fastest.
             let mut least = 1;
             while least <= most_replicas {
                 let greatest = (least + least / 4).min(most_replicas);
@@ -91,7 +93,7 @@ impl Ground {
                 if terrain.may_fit(stages, rounds) {
                     let end = match terrain.time_model {
                         TimeModel::Published => 0,
-                        TimeModel::OneForwardOneBackward => exchange(least, stages),
+                        TimeModel::OneForwardOneBackward => exchange(least..=greatest, stages),
                     };
                     let last_stage = terrain.most_layers(1, rounds);
                     let case = Case { stages, rounds, end, last_stage };

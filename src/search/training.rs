@@ -167,7 +167,7 @@ impl Division {
             self.share.sequence.iter().map(|&kind| self.share.kinds[kind].parameters).sum();
         // Some stage holds at least the average number of parameters.
         Ground::survey(terrain, |replicas, stages| {
-            job.exchange(parameters / stages, width, replicas)
+            job.least_exchange(parameters / stages, width, replicas)
         })
     }
 }

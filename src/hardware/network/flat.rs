@@ -1,5 +1,7 @@
 //! A network in which every pair of devices is alike.
 
+use std::ops::RangeInclusive;
+
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -24,6 +26,18 @@ impl Topology for Flat {
             return Time::ZERO;
         }
         self.link.ring(exchange, size, group.size)
+    }
+
+    /// A ring of more devices moves no less and takes more steps.
+    fn least(
+        &self,
+        exchange: Exchange,
+        size: Bytes,
+        stride: u64,
+        members: RangeInclusive<u64>,
+        devices: u64,
+    ) -> Time {
+        self.time(exchange, size, Group { size: *members.start(), stride }, devices)
     }
 }
 

@@ -1,14 +1,17 @@
 //! How long accelerators take to talk to each other.
 //!
-//! A topology answers one question, [`Topology::time`]. To add one, write a file in this folder
-//! and list it in [`Network`]; no other room changes, because all communication time is asked
-//! here.
+//! A topology answers two questions: how long an exchange takes ([`Topology::time`]), and what no
+//! group of a range of sizes can beat ([`Topology::least`]), which is what bounds ask. To add one,
+//! write a file in this folder and list it in [`Network`]; no other room changes, because all
+//! communication time is asked here.
 
 mod flat;
 mod nodes;
 
 pub use flat::Flat;
 pub use nodes::Nodes;
+
+use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -48,6 +51,22 @@ pub trait Topology {
     /// The size is that of the whole tensor: what each device holds before an all-reduce or a
     /// reduce-scatter, after an all-gather, or sends.
     fn time(&self, exchange: Exchange, size: Bytes, group: Group, devices: u64) -> Time;
+
+    /// What no group of any of these sizes, its devices `stride` apart, can beat.
+    ///
+    /// A larger group may be the faster one (one that fills a node is), so this asks every size;
+    /// a topology that knows more about itself answers faster, never differently.
+    fn least(
+        &self,
+        exchange: Exchange,
+        size: Bytes,
+        stride: u64,
+        members: RangeInclusive<u64>,
+        devices: u64,
+    ) -> Time {
+        let times = members.map(|n| self.time(exchange, size, Group { size: n, stride }, devices));
+        times.min().unwrap_or(Time::ZERO)
+    }
 }
 
 /// The topologies that a hardware file can name.

@@ -1,5 +1,7 @@
 //! Nodes of a few devices: a fast network inside each, a slower one between them.
 
+use std::ops::RangeInclusive;
+
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -41,6 +43,26 @@ impl Topology for Nodes {
         let link = if self.inside_a_node(group, devices) { self.inside } else { self.between };
         link.ring(exchange, size, group.size)
     }
+
+    /// Among groups of one link the smallest is the fastest: the smallest of all, and the smallest
+    /// that tiles a node.
+    fn least(
+        &self,
+        exchange: Exchange,
+        size: Bytes,
+        stride: u64,
+        members: RangeInclusive<u64>,
+        devices: u64,
+    ) -> Time {
+        let of = |size_of_group: u64| {
+            self.time(exchange, size, Group { size: size_of_group, stride }, devices)
+        };
+        let (low, high) = (*members.start(), *members.end());
+        let blocks = self.per_node.checked_div(stride).unwrap_or(0);
+        let tiles = |&n: &u64| self.inside_a_node(Group { size: n, stride }, devices);
+        let smallest_inside = (low..=high.min(blocks)).find(tiles);
+        smallest_inside.map_or(of(low), |inside| of(low).min(of(inside)))
+    }
 }
 
 #[cfg(test)]
@@ -77,5 +99,48 @@ mod tests {
         let nodes = Nodes { per_node: 8, inside: link(1_000_000), between: link(1_000) };
         let send = |stride| nodes.time(Exchange::Send, Bytes(1), Group { size: 2, stride }, 16);
         assert_eq!(send(1).0 * 1000, send(8).0);
+    }
+
+    #[test]
+    fn what_no_group_can_beat_is_what_asking_every_group_says() {
+        use super::super::Flat;
+        use crate::model::op::CollectiveKind;
+        let link = |rate, latency| Link {
+            bandwidth: Bandwidth::bytes_per_second(rate).unwrap(),
+            latency: Time(latency),
+        };
+        let kinds = [CollectiveKind::AllReduce, CollectiveKind::AllGather];
+        let exchanges = kinds.map(Exchange::Collective).into_iter().chain([Exchange::Send]);
+        for exchange in exchanges {
+            for per_node in [1, 5, 8, 16, 72] {
+                for (inside, between) in [(1_000_000, 1_000), (1_000, 1_000_000), (7, 7)] {
+                    let nodes =
+                        Nodes { per_node, inside: link(inside, 3), between: link(between, 0) };
+                    let flat = Flat { link: link(inside, 5) };
+                    for (stride, devices) in [(1, 7), (1, 200), (2, 200), (3, 200), (8, 4096)] {
+                        for low in 1..40 {
+                            for high in [low, low + 1, low + low / 4, low + 70] {
+                                let ask = |topology: &dyn Topology| {
+                                    let every = (low..=high).map(|size| {
+                                        let group = Group { size, stride };
+                                        topology.time(exchange, Bytes(900), group, devices)
+                                    });
+                                    let least = topology.least(
+                                        exchange,
+                                        Bytes(900),
+                                        stride,
+                                        low..=high,
+                                        devices,
+                                    );
+                                    assert_eq!(Some(least), every.min(), "{low}..={high}");
+                                };
+                                ask(&nodes);
+                                ask(&flat);
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 }
