@@ -22,11 +22,11 @@ use phaze::input::hardware::preset;
 use phaze::model::Attention;
 use phaze::parallel;
 use phaze::parallel::Setting;
+use phaze::profile::pass::PassGraph;
+use phaze::profile::pass::costs;
 use phaze::schedule::Limits;
 use phaze::schedule::ProofKind;
 use phaze::schedule::Rule;
-use phaze::schedule::layer::PassGraph;
-use phaze::schedule::layer::costs;
 use phaze::schedule::solve;
 use phaze::units::Bytes;
 

@@ -19,9 +19,15 @@ pub mod plan;
 
 pub mod schedule;
 
+pub mod profile;
+
 pub mod placement;
 
+pub mod strategy;
+
 pub mod search;
+
+pub mod compare;
 
 pub mod report;
 

@@ -12,12 +12,12 @@ use phaze::model::Attention;
 use phaze::model::op::Op;
 use phaze::parallel;
 use phaze::parallel::Setting;
+use phaze::profile::pass::PassGraph;
+use phaze::profile::pass::costs;
 use phaze::schedule::Limits;
 use phaze::schedule::ProofKind;
 use phaze::schedule::Rule;
 use phaze::schedule::Solver;
-use phaze::schedule::layer::PassGraph;
-use phaze::schedule::layer::costs;
 use phaze::units::Bytes;
 
 /// The small solver proves blocks up to this size in a second or two, the native one most of twice

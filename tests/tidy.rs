@@ -5,7 +5,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 /// The rooms of the house, from the ground up: each may use only itself and those before it.
-const ROOMS: [&str; 13] = [
+const ROOMS: [&str; 16] = [
     "units",
     "graph",
     "model",
@@ -14,8 +14,11 @@ const ROOMS: [&str; 13] = [
     "estimate",
     "plan",
     "schedule",
+    "profile",
     "placement",
+    "strategy",
     "search",
+    "compare",
     "report",
     "input",
     "cli",

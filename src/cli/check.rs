@@ -9,6 +9,8 @@ use clap::Args as ClapArgs;
 use super::Exit;
 use super::Refusal;
 use super::files;
+use crate::compare;
+use crate::compare::Said;
 use crate::input;
 use crate::input::InputError;
 use crate::input::hardware;
@@ -19,9 +21,7 @@ use crate::plan::check::placement::check;
 use crate::report::placement as report;
 use crate::report::quantity::grouped;
 use crate::report::saved::DesignTable;
-use crate::search;
 use crate::search::Outcome;
-use crate::search::Said;
 use crate::search::Setup;
 
 /// Plans of the largest models are a megabyte, outcomes with long fronts tens of them.
@@ -75,11 +75,11 @@ impl Args {
         let file = files::name(&beside);
         let designs = saved::designs(&file, &files::read(&beside, LARGEST_FILE)?)?;
         let said = said(&file, outcome, &designs)?;
-        let mut verdict = search::verify(outcome, &setup, &said);
+        let mut verdict = compare::verify(outcome, &setup, &said);
         if self.deep
             && let Ok(verified) = &mut verdict
         {
-            match search::deep(&setup, &claims(&setup, outcome, &designs)) {
+            match compare::deep(&setup, &claims(&setup, outcome, &designs)) {
                 Ok(count) => verified.evaluated_again = count,
                 Err(broken) => verdict = Err(broken),
             }

@@ -12,14 +12,15 @@ use super::search::Named;
 use super::search::in_threads;
 use super::search::references;
 use super::watch::Watch;
+use crate::compare;
+use crate::compare::PUBLISHED;
+use crate::compare::Published;
 use crate::input::InputError;
 use crate::input::request::ModelEntry;
 use crate::input::request::RequestFile;
 use crate::report::reproduction;
 use crate::search;
 use crate::search::Outcome;
-use crate::search::PUBLISHED;
-use crate::search::Published;
 
 /// Run the published evaluation: eight models, 1,024 accelerators, batch 4,096, micro-batches 1 to
 /// 8, HBM of 32, 64 and 80 GiB, with and without recompute; prints one table for each physics.
@@ -101,5 +102,5 @@ fn outcome(known: &Published, published: bool) -> Result<Option<Outcome>, Refusa
     if watch.interrupted() {
         return Ok(None);
     }
-    Ok(Some(search::outcome(&setup, &survey, &references()?, None)))
+    Ok(Some(compare::outcome(&setup, &survey, &references()?, None, &watch)))
 }

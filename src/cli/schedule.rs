@@ -29,6 +29,8 @@ use crate::model::op::Op;
 use crate::parallel;
 use crate::parallel::LayerShare;
 use crate::parallel::Setting;
+use crate::profile::pass::PassGraph;
+use crate::profile::pass::costs;
 use crate::report::quantity;
 use crate::report::schedule::View;
 use crate::report::schedule::text;
@@ -37,8 +39,6 @@ use crate::report::trace;
 use crate::schedule::Limits;
 use crate::schedule::Rule;
 use crate::schedule::Solver;
-use crate::schedule::layer::PassGraph;
-use crate::schedule::layer::costs;
 use crate::schedule::solve_with;
 use crate::units::Time;
 

@@ -14,6 +14,8 @@ use super::journal::Journal;
 use super::journal::Start;
 use super::model_args;
 use super::watch::Watch;
+use crate::compare;
+use crate::compare::References;
 use crate::input;
 use crate::input::hardware;
 use crate::input::request::ModelEntry;
@@ -23,7 +25,6 @@ use crate::report;
 use crate::search;
 use crate::search::ModelRequest;
 use crate::search::Outcome;
-use crate::search::References;
 use crate::search::Setup;
 
 /// Request files are a page long; this is a thousand times that.
@@ -330,7 +331,7 @@ pub fn searched(
         return Ok(None);
     }
     let stopped_by = watch.timed_out().then_some("the time limit");
-    let outcome = search::outcome(setup, &survey, &references()?, stopped_by);
+    let outcome = compare::outcome(setup, &survey, &references()?, stopped_by, &watch);
     let mut json = serde_json::to_vec(&outcome).expect("an outcome has only string keys");
     json.push(b'\n');
     let mut designs = Vec::new();

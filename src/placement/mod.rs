@@ -19,7 +19,6 @@ mod downsets;
 mod obstacle;
 mod one_f_one_b;
 mod pipelines;
-pub mod profile;
 mod published;
 
 use std::collections::BTreeMap;

@@ -3,10 +3,10 @@
 use std::io;
 use std::io::Write;
 
-use crate::search::Chosen;
 use crate::search::Setup;
 use crate::search::Status;
 use crate::search::Survey;
+use crate::strategy::Chosen;
 use crate::units::Bytes;
 
 /// Writes the header and a row per design.

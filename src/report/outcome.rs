@@ -10,9 +10,9 @@ use super::quantity::sentence;
 use super::quantity::si;
 use crate::search::DesignFacts;
 use crate::search::Entry;
-use crate::search::ModelResult;
 use crate::search::Objective;
 use crate::search::Outcome;
+use crate::strategy::result::ModelResult;
 use crate::units::Bytes;
 
 /// The winner, what it is compared with, the proof, and what would help next.

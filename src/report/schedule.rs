@@ -19,7 +19,7 @@ use crate::plan::schedule::Proof;
 use crate::plan::schedule::ProofKind;
 use crate::plan::schedule::Run;
 use crate::plan::schedule::Schedule;
-use crate::schedule::layer::PassTime;
+use crate::profile::pass::PassTime;
 use crate::units::Time;
 
 /// A schedule with all that is needed to show it.

@@ -8,9 +8,8 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::walk::Merit;
+use crate::strategy::Standing;
 use crate::units::Area;
-use crate::units::Energy;
-use crate::units::Time;
 
 /// What is made as good as possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,15 +35,6 @@ pub enum Combine {
     Mean,
     /// The worst of the models' ratios to their own best.
     MinRegret,
-}
-
-/// How a design does on one model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
-    /// Time of a batch.
-    pub time: Time,
-    /// Energy of a batch, all devices.
-    pub energy: Energy,
 }
 
 /// One model's part in the judgement.
@@ -198,6 +188,8 @@ fn fixed(ratio: f64, certainty: Certainty) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Energy;
+    use crate::units::Time;
 
     fn standing(time: u64, energy: u128) -> Standing {
         Standing { time: Time(time), energy: Energy(energy) }

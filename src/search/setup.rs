@@ -1,9 +1,7 @@
 //! A request made ready: models divided in every way, designs listed, physics settled.
 
-use super::Chosen;
+use super::Objective;
 use super::Request;
-use super::training::Division;
-use super::training::Training;
 use crate::estimate::Options;
 use crate::estimate::VectorCosts;
 use crate::hardware::Accelerator;
@@ -15,15 +13,15 @@ use crate::hardware::Rejections;
 use crate::model::Attention;
 use crate::model::Model;
 use crate::model::Optimizer;
-use crate::model::op::Op;
-use crate::parallel::Illegal;
-use crate::parallel::Setting;
-use crate::parallel::legal_widths;
-use crate::parallel::shard;
 use crate::plan::schedule::Rule;
+use crate::strategy::Chosen;
+use crate::strategy::Price;
+use crate::strategy::Rates;
+use crate::strategy::Terms;
+use crate::strategy::Training;
+use crate::strategy::Untrainable;
 use crate::units::Area;
 use crate::units::Bytes;
-use crate::units::Flops;
 
 /// All that a search needs, worked out once.
 #[derive(Clone, Debug)]
@@ -32,8 +30,8 @@ pub struct Setup {
     pub request: Request,
     /// The constants of every design.
     pub physics: Physics,
-    /// The devices and the network between them.
-    pub cluster: Cluster,
+    /// What may be chosen on each chip, and how it is counted.
+    pub terms: Terms,
     /// What is trained.
     pub trainings: Vec<Training>,
     /// The designs, in the published order.
@@ -42,12 +40,6 @@ pub struct Setup {
     pub areas: Vec<Area>,
     /// What the grid of knobs held besides.
     pub rejections: Rejections,
-    /// What estimates depend on.
-    pub options: Options,
-    /// What a spread operator leaves to others.
-    pub rule: Rule,
-    /// What is held for each parameter.
-    pub optimizer: Optimizer,
 }
 
 /// Why a request makes no sense before anything is searched.
@@ -59,19 +51,7 @@ pub enum Senseless {
         /// Which model.
         model: String,
         /// Why.
-        reason: Illegal,
-    },
-    /// None of the widths divides the model.
-    #[error(
-        "{model}: none of the tensor-parallel widths {asked:?} divides it; legal are {legal:?}"
-    )]
-    NoWidth {
-        /// Which model.
-        model: String,
-        /// What was asked for.
-        asked: Vec<u64>,
-        /// What would do.
-        legal: Vec<u64>,
+        reason: Untrainable,
     },
     /// The space holds no design.
     #[error(
@@ -102,72 +82,13 @@ impl Setup {
                 chip.expect("a design of a space can be built").total_area()
             })
             .collect();
-        let cluster = Cluster { devices: request.devices, network: physics.network };
-        let vector_costs = if request.published_vector_costs {
-            VectorCosts::Published
-        } else {
-            VectorCosts::Corrected
-        };
-        let mut setup = Self {
-            cluster,
-            trainings: Vec::new(),
-            candidates,
-            areas,
-            rejections,
-            options: Options { vector_costs, ..Options::default() },
-            rule: if request.rule == "alone" { Rule::Alone } else { Rule::OwnKind },
-            optimizer: Optimizer::named(&request.optimizer).unwrap_or(Optimizer::AdamMixed),
-            physics,
-            request,
-        };
-        setup.trainings = models
-            .into_iter()
-            .enumerate()
-            .map(|(at, model)| setup.training(at, model))
-            .collect::<Result<_, _>>()?;
-        Ok(setup)
-    }
-
-    fn training(&self, at: usize, model: Model) -> Result<Training, Senseless> {
-        let asked = &self.request.models[at];
-        let legal = legal_widths(&model.spec);
-        let mut divisions = Vec::new();
-        for &width in self.request.tensor_parallel.iter().filter(|&width| legal.contains(width)) {
-            for &micro_batch in &self.request.micro_batches {
-                let setting = Setting {
-                    micro_batch,
-                    sequence: asked.sequence,
-                    tensor_parallel: width,
-                    sequence_parallel: self.request.sequence_parallel && width > 1,
-                    attention: if self.request.attention == "stored" {
-                        Attention::Stored
-                    } else {
-                        Attention::Recomputed
-                    },
-                    element: Bytes(self.physics.element_bytes),
-                };
-                let share = shard(&model, setting)
-                    .map_err(|reason| Senseless::Setting { model: asked.name.clone(), reason })?;
-                divisions.push(Division::new(share, self.options.vector_costs, &self.cluster));
-            }
-        }
-        if divisions.is_empty() {
-            return Err(Senseless::NoWidth {
-                model: asked.name.clone(),
-                asked: self.request.tensor_parallel.clone(),
-                legal,
-            });
-        }
-        let flops_per_sequence = flops_per_sequence(&model, asked.sequence)
-            .map_err(|reason| Senseless::Setting { model: asked.name.clone(), reason })?;
-        Ok(Training {
-            name: asked.name.clone(),
-            flops_per_sequence,
-            model,
-            sequence: asked.sequence,
-            weight: asked.weight,
-            divisions,
-        })
+        let terms = terms(&request, &physics);
+        let trainings = models.into_iter().zip(&request.models).map(|(model, asked)| {
+            let training = Training::new(&asked.name, model, asked.sequence, &terms);
+            training.map_err(|reason| Senseless::Setting { model: asked.name.clone(), reason })
+        });
+        let trainings = trainings.collect::<Result<_, _>>()?;
+        Ok(Self { terms, trainings, candidates, areas, rejections, physics, request })
     }
 
     /// The sizes of off-chip memory, in the order of the request.
@@ -181,55 +102,46 @@ impl Setup {
         let chip = self.candidates[candidate].build(size, &self.physics);
         chip.expect("a design of a space can be built with every size of memory")
     }
+}
 
-    /// Whether a way to train draws more than the request allows.
-    pub fn exceeds_power_cap(&self, chosen: &Chosen) -> bool {
-        self.request.power_cap_w.is_some_and(|cap| chosen.average_power() > cap)
-    }
-
-    /// What a way to train amounts to.
+impl Setup {
+    /// What a way to train one of the models amounts to.
     pub fn rates(&self, model: usize, peak_flops_per_second: u128, chosen: &Chosen) -> Rates {
-        let training = &self.trainings[model];
-        let seconds = chosen.standing.time.seconds();
-        let sequences = self.request.global_batch as f64;
-        let tokens = sequences * training.sequence as f64;
-        let flops = training.flops_per_sequence.0 as f64 * sequences;
-        let mfu = |devices: u64| flops / (devices as f64 * peak_flops_per_second as f64 * seconds);
-        Rates {
-            sequences_per_s: sequences / seconds,
-            tokens_per_s: tokens / seconds,
-            mfu: mfu(chosen.devices),
-            mfu_requested_devices: mfu(self.request.devices),
-            energy_per_token_j: chosen.standing.energy.joules() / tokens,
-        }
+        Rates::of(&self.terms, &self.trainings[model], peak_flops_per_second, chosen)
     }
 }
 
-/// What a way to train amounts to, for people.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the name says what it is")]
-pub struct Rates {
-    pub sequences_per_s: f64,
-    pub tokens_per_s: f64,
-    pub mfu: f64,
-    pub mfu_requested_devices: f64,
-    pub energy_per_token_j: f64,
-}
-
-/// Operations of training one sequence, nothing computed twice.
-fn flops_per_sequence(model: &Model, sequence: u64) -> Result<Flops, Illegal> {
-    let setting = Setting {
-        micro_batch: 1,
-        sequence,
-        tensor_parallel: 1,
-        sequence_parallel: false,
-        attention: Attention::Stored,
-        element: Bytes(2),
+/// What a request lets be chosen, in the physics that it names.
+fn terms(request: &Request, physics: &Physics) -> Terms {
+    let vector_costs = if request.published_vector_costs {
+        VectorCosts::Published
+    } else {
+        VectorCosts::Corrected
     };
-    let share = shard(model, setting)?;
-    let of_kind = |kind: usize| -> Flops {
-        let layer = &share.kinds[kind];
-        layer.forward.nodes().iter().chain(layer.backward.nodes()).map(Op::flops).sum()
-    };
-    Ok(share.sequence.iter().map(|&kind| of_kind(kind)).sum())
+    Terms {
+        design: request.hardware.name.clone(),
+        cluster: Cluster { devices: request.devices, network: physics.network },
+        global_batch: request.global_batch,
+        micro_batches: request.micro_batches.clone(),
+        widths: request.tensor_parallel.clone(),
+        recompute: request.recompute.clone(),
+        data_parallel: 1..=u64::MAX,
+        stages: 1..=usize::MAX,
+        sequence_parallel: request.sequence_parallel,
+        attention: if request.attention == "stored" {
+            Attention::Stored
+        } else {
+            Attention::Recomputed
+        },
+        element: Bytes(physics.element_bytes),
+        optimizer: Optimizer::named(&request.optimizer).unwrap_or(Optimizer::AdamMixed),
+        time_model: request.time_model,
+        rule: if request.rule == "alone" { Rule::Alone } else { Rule::OwnKind },
+        options: Options { vector_costs, ..Options::default() },
+        price: match request.objective {
+            Objective::Throughput | Objective::ThroughputPerArea => Price::Time,
+            Objective::EnergyPerToken => Price::Energy,
+        },
+        power_cap_w: request.power_cap_w,
+    }
 }

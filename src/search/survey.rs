@@ -1,24 +1,22 @@
 //! The search itself: every size of off-chip memory walked and proved, for each model alone where
 //! there are several, and then for all together.
 
-use serde::Deserialize;
-use serde::Serialize;
-
 use super::ModelFacts;
 use super::Setup;
-use super::evaluate::Evaluator;
+use super::evaluator::Evaluator;
 use super::objective::Certainty;
 use super::objective::Judge;
+use super::objective::Objective;
 use super::objective::Stake;
-use super::objective::Standing;
 use super::walk::Keep;
 use super::walk::Landscape;
 use super::walk::Merit;
 use super::walk::Observer;
 use super::walk::Walk;
 use super::walk::walk;
-use crate::plan::Recompute;
-use crate::units::Time;
+use crate::strategy::Chosen;
+use crate::strategy::Figures;
+use crate::strategy::Standing;
 
 /// What outlives a search that is cut short.
 pub trait Memory: Sync {
@@ -39,27 +37,6 @@ impl Memory for () {
     fn fails(&self) -> bool {
         false
     }
-}
-
-/// The best way to train one model on one design.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Chosen {
-    /// How good it is.
-    pub standing: Standing,
-    /// The time if every schedule that is not proved ended at its bound; else the time itself.
-    pub least_time: Time,
-    /// Devices that share a layer.
-    pub tensor_parallel: u64,
-    /// Sequences in a micro-batch.
-    pub micro_batch: u64,
-    /// What is computed again.
-    pub recompute: Recompute,
-    /// Copies of the pipeline.
-    pub data_parallel: u64,
-    /// Stages of a pipeline.
-    pub stages: u64,
-    /// Devices in use.
-    pub devices: u64,
 }
 
 /// What is known at the end of a search.
@@ -126,7 +103,8 @@ fn judge(setup: &Setup, models: &[usize]) -> Judge {
     let stakes = models.iter().map(|&model| {
         let training = &setup.trainings[model];
         let tokens = sequences * training.sequence as f64;
-        Stake { weight: training.weight, sequences, tokens, own_best: 1.0 }
+        let weight = setup.request.models[model].weight;
+        Stake { weight, sequences, tokens, own_best: 1.0 }
     });
     Judge {
         objective: setup.request.objective,
@@ -183,6 +161,16 @@ impl View<'_> {
             .collect()
     }
 
+    /// What bounds must tell: energy only where it decides something.
+    fn figures(&self) -> Figures {
+        let request = &self.evaluator.setup.request;
+        if request.pareto || request.objective == Objective::EnergyPerToken {
+            Figures::TimeAndEnergy
+        } else {
+            Figures::Time
+        }
+    }
+
     /// What is known or can be found of one model on one candidate.
     fn chosen(&self, model: usize, candidate: usize, hbm: usize) -> Option<Chosen> {
         let key = format!("{model}/{hbm}/{candidate}");
@@ -214,12 +202,11 @@ impl Landscape for AtHbm<'_> {
 
     fn bound(&self, candidate: usize) -> Option<Merit> {
         let evaluator = self.view.evaluator;
-        let standings: Option<Vec<Standing>> = self
-            .view
-            .models
-            .iter()
-            .map(|&model| evaluator.optimistic(model, candidate, self.hbm))
-            .collect();
+        let chip = evaluator.setup.chip(candidate, self.hbm);
+        let figures = self.view.figures();
+        let models = self.view.models.iter();
+        let standings: Option<Vec<Standing>> =
+            models.map(|&model| evaluator.optimistic(model, &chip, figures)).collect();
         let area = evaluator.setup.areas[candidate];
         Some(self.view.judge.merit(&standings?, area, Certainty::Bound))
     }
@@ -228,11 +215,7 @@ impl Landscape for AtHbm<'_> {
         let setup = self.view.evaluator.setup;
         let mut found = Vec::with_capacity(self.view.models.len());
         for &model in &self.view.models {
-            let chosen = self.view.chosen(model, candidate, self.hbm)?;
-            if setup.exceeds_power_cap(&chosen) {
-                return None;
-            }
-            found.push(chosen);
+            found.push(self.view.chosen(model, candidate, self.hbm)?);
         }
         let standings: Vec<Standing> = found.iter().map(|chosen| chosen.standing).collect();
         let area = setup.areas[candidate];
@@ -250,18 +233,13 @@ impl Observer for Stopping<'_> {
     fn begins(&self, what: &str) {
         self.observer.begins(what);
     }
+    fn bounded(&self, what: &str, done: usize, of: usize) {
+        self.observer.bounded(what, done, of);
+    }
     fn evaluated(&self, what: &str, left: usize) {
         self.observer.evaluated(what, left);
     }
     fn stops(&self) -> bool {
         self.memory.fails() || self.observer.stops()
-    }
-}
-
-impl Chosen {
-    /// Average power of a device in use, in watts.
-    pub fn average_power(&self) -> f64 {
-        let seconds = self.standing.time.seconds();
-        self.standing.energy.joules() / (seconds * self.devices as f64)
     }
 }

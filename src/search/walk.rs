@@ -8,6 +8,9 @@
 //! even its bound is strictly worse than what is kept.
 //! Not here: what a candidate is, files, clocks.
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
 use rayon::prelude::*;
 
 /// How good a candidate is; less is better in every figure.
@@ -77,7 +80,8 @@ pub enum Status<F> {
 /// Where a walk ended.
 #[derive(Clone, Debug)]
 pub struct Walk<F> {
-    /// By candidate: its bound, `None` where it surely fits nowhere.
+    /// By candidate: its bound; `None` where it surely fits nowhere, and where the walk was stopped
+    /// before its bound was known.
     pub bounds: Vec<Option<Merit>>,
     /// By candidate: what became of it.
     pub statuses: Vec<Status<F>>,
@@ -89,6 +93,8 @@ pub struct Walk<F> {
 pub trait Observer: Sync {
     /// A part of the search begins; `what` names it.
     fn begins(&self, what: &str);
+    /// So many candidates of the part `what` have a bound, of all.
+    fn bounded(&self, _what: &str, _done: usize, _of: usize) {}
     /// One more candidate of the part `what` was evaluated; at most `left` remain now.
     fn evaluated(&self, what: &str, left: usize);
     /// Whether the walk should end as soon as it can.
@@ -116,14 +122,7 @@ pub fn walk<L: Landscape>(
     observer: &dyn Observer,
 ) -> Walk<L::Found> {
     observer.begins(what);
-    let bounds: Vec<Option<Merit>> = (0..landscape.n_candidates())
-        .into_par_iter()
-        .map(|candidate| landscape.bound(candidate))
-        .collect();
-    let mut statuses: Vec<Status<L::Found>> = bounds
-        .iter()
-        .map(|bound| if bound.is_some() { Status::Open } else { Status::Infeasible })
-        .collect();
+    let Bounds { bounds, mut statuses, complete } = bound_all(landscape, what, observer);
     let mut order: Vec<(Merit, usize)> = bounds
         .iter()
         .enumerate()
@@ -132,6 +131,13 @@ pub fn walk<L: Landscape>(
     // Among equal values the smaller area comes first, then the published order.
     order.sort_unstable_by_key(|&(bound, candidate)| (bound.value, bound.area, candidate));
 
+    if !complete {
+        // Whoever stops so early still gets an answer: that of the most promising so far.
+        if let Some(&(_, candidate)) = order.first() {
+            statuses[candidate] = evaluated(landscape, candidate);
+        }
+        return Walk { bounds, statuses, complete };
+    }
     let mut known = Known { keep, best: Vec::new(), front: Vec::new() };
     let mut rest = order.as_slice();
     // Invariant: every candidate before `rest` has its final status.
@@ -154,10 +160,7 @@ pub fn walk<L: Landscape>(
                 if observer.stops() {
                     return None;
                 }
-                let status = match landscape.evaluate(candidate) {
-                    Some((merit, found)) => Status::Evaluated(merit, found),
-                    None => Status::Infeasible,
-                };
+                let status = evaluated(landscape, candidate);
                 observer.evaluated(what, rest.len());
                 Some(status)
             })
@@ -175,6 +178,45 @@ pub fn walk<L: Landscape>(
         }
     }
     Walk { bounds, statuses, complete: true }
+}
+
+/// The bounds of all candidates, or of those that were looked at before the observer stopped it.
+struct Bounds<F> {
+    bounds: Vec<Option<Merit>>,
+    statuses: Vec<Status<F>>,
+    complete: bool,
+}
+
+fn bound_all<L: Landscape>(landscape: &L, what: &str, observer: &dyn Observer) -> Bounds<L::Found> {
+    let n = landscape.n_candidates();
+    let done = AtomicUsize::new(0);
+    let looked_at: Vec<Option<Option<Merit>>> = (0..n)
+        .into_par_iter()
+        .map(|candidate| {
+            if observer.stops() {
+                return None;
+            }
+            let bound = landscape.bound(candidate);
+            observer.bounded(what, done.fetch_add(1, Ordering::Relaxed) + 1, n);
+            Some(bound)
+        })
+        .collect();
+    let status = |bound: &Option<Option<Merit>>| match bound {
+        Some(None) => Status::Infeasible,
+        Some(Some(_)) | None => Status::Open,
+    };
+    Bounds {
+        statuses: looked_at.iter().map(status).collect(),
+        complete: looked_at.iter().all(Option::is_some),
+        bounds: looked_at.into_iter().map(Option::flatten).collect(),
+    }
+}
+
+fn evaluated<L: Landscape>(landscape: &L, candidate: usize) -> Status<L::Found> {
+    match landscape.evaluate(candidate) {
+        Some((merit, found)) => Status::Evaluated(merit, found),
+        None => Status::Infeasible,
+    }
 }
 
 /// What evaluations have shown so far, as far as pruning needs it.
@@ -242,12 +284,12 @@ impl<F> Walk<F> {
         })
     }
 
-    /// The least value that any candidate of unknown merit could have.
+    /// The least value that any candidate of unknown merit could have: 0 where some has no bound.
     pub fn best_bound_left(&self) -> Option<u128> {
         let unknown = self.statuses.iter().zip(&self.bounds);
         unknown
             .filter(|(status, _)| matches!(status, Status::Pruned | Status::Open))
-            .filter_map(|(_, bound)| bound.map(|bound| bound.value))
+            .map(|(_, bound)| bound.map_or(0, |bound| bound.value))
             .min()
     }
 }
@@ -256,8 +298,6 @@ impl<F> Walk<F> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::sync::atomic::AtomicUsize;
-    use std::sync::atomic::Ordering;
 
     /// Candidates with known merits and how far each bound lies below its merit.
     #[derive(Debug)]
@@ -336,6 +376,11 @@ mod tests {
             let stopped = walk(&hills, EVERYTHING, "hills", &StopsAfter(after, AtomicUsize::new(0)));
             let open = stopped.statuses.iter().filter(|s| matches!(s, Status::Open)).count();
             prop_assert_eq!(stopped.complete, open == 0);
+            let fits = |bound: &Option<Merit>| bound.is_some();
+            let evaluated = stopped.evaluated().count();
+            let infeasible = stopped.statuses.iter().filter(|s| matches!(s, Status::Infeasible)).count();
+            // Something is always answered, unless all that looked good fits nowhere.
+            prop_assert!(evaluated + infeasible > 0 || !stopped.bounds.iter().any(fits));
         }
     }
 

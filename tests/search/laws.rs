@@ -1,10 +1,11 @@
 //! What must hold of every search, whatever the space.
 
+use phaze::compare;
+use phaze::compare::References;
 use phaze::input;
 use phaze::input::request::RequestFile;
 use phaze::search;
 use phaze::search::ModelRequest;
-use phaze::search::References;
 use phaze::search::Setup;
 use phaze::search::Status;
 use phaze::search::Survey;
@@ -142,7 +143,7 @@ fn the_answer_is_the_same_on_one_thread_and_on_three() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
         pool.install(|| {
             let survey = survey(&setup);
-            let outcome = search::outcome(&setup, &survey, &references, None);
+            let outcome = compare::outcome(&setup, &survey, &references, None, &());
             let mut csv = Vec::new();
             phaze::report::designs_csv::write(&setup, &survey, &mut csv).unwrap();
             (serde_json::to_string(&outcome).unwrap(), csv)

@@ -11,90 +11,65 @@ use crate::cli::model_args::load;
 use crate::estimate::EstimateTable;
 use crate::estimate::Options;
 use crate::estimate::VectorCosts;
-use crate::graph::Dag;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
-use crate::hardware::network::Network;
 use crate::model::Model;
 use crate::model::Optimizer;
-use crate::model::op::Op;
-use crate::parallel::Setting;
-use crate::parallel::Share;
 use crate::parallel::legal_widths;
-use crate::parallel::shard;
-use crate::placement::Found;
 use crate::placement::Problem;
-use crate::placement::best_of;
 use crate::placement::fewest_devices;
 use crate::placement::obstacle;
-use crate::placement::profile;
-use crate::placement::profile::LayerGraphs;
-use crate::plan::Answer;
 use crate::plan::Job;
 use crate::plan::Placement;
 use crate::plan::Plan;
 use crate::plan::Profile;
-use crate::plan::Proof;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
-use crate::plan::Training;
 use crate::plan::Units;
 use crate::plan::check::placement::check;
 use crate::plan::cost;
+use crate::profile;
 use crate::report::placement as report;
 use crate::report::placement::Alternative;
 use crate::schedule::Rule;
-use crate::units::Flops;
+use crate::strategy::Best;
+use crate::strategy::Degrees;
+use crate::strategy::Planner;
+use crate::strategy::Price;
+use crate::strategy::Terms;
+use crate::strategy::Training;
+use crate::units::Bytes;
 
 /// What a user asks, every default filled in.
 struct Request {
     name: String,
     model: Model,
-    setting: Setting,
-    design: String,
+    sequence: u64,
     chip: Accelerator,
-    network: Network,
-    devices: u64,
-    global_batch: u64,
-    micro_batches: Vec<u64>,
-    widths: Vec<u64>,
-    recompute: Vec<Recompute>,
-    optimizer: Optimizer,
-    time_model: TimeModel,
-    rule: Rule,
+    terms: Terms,
     table: EstimateTable,
-}
-
-/// The layers at one width and micro-batch, and what is asked of them.
-struct Candidate {
-    micro_batch: u64,
-    profile: Profile,
-    job: Job,
 }
 
 /// Answers for a model.
 pub(super) fn run(args: &Args, name: &str) -> Result<Exit, Refusal> {
     let mut request = Request::new(args, name)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    if args.fit {
-        return fit(args, &mut request, &mut out);
-    }
-    let ended = match args.strategy {
-        Some(strategy) => given(args, &request, strategy, &mut out)?,
-        None => search(args, &request, &mut out)?,
+    let ended = if args.fit {
+        fit(args, &mut request, &mut out)?
+    } else {
+        match args.strategy {
+            Some(strategy) => given(args, &request, strategy, &mut out)?,
+            None => search(args, &request, &mut out)?,
+        }
     };
     out.flush()?;
     Ok(ended)
 }
 
 fn search(args: &Args, request: &Request, out: &mut dyn Write) -> Result<Exit, Refusal> {
-    let candidates = request.candidates(request.devices, &request.widths)?;
-    let problems = request.problems(&candidates);
-    let Some((place, found)) = best(&problems)? else {
-        return infeasible(args, request, &problems, out);
+    let Some((best, plan)) = request.best(&request.terms)? else {
+        return infeasible(args, request, out);
     };
-    let candidate = &candidates[place / request.recompute.len()];
-    let plan = request.plan(candidate, &found.placement, request.optimal());
     args.save(&plan)?;
     if args.json {
         writeln!(out, "{:#}", report::value(&plan))?;
@@ -102,43 +77,40 @@ fn search(args: &Args, request: &Request, out: &mut dyn Write) -> Result<Exit, R
     }
     report::text(&plan, out)?;
     args.draw(&plan, out)?;
-    report::alternatives(&plan, &request.alternatives(&candidates, &plan)?, out)?;
+    report::alternatives(&plan, &request.alternatives(&best)?, out)?;
     Ok(Exit::Done)
 }
 
-fn infeasible(
-    args: &Args,
-    request: &Request,
-    problems: &[Problem],
-    out: &mut dyn Write,
-) -> Result<Exit, Refusal> {
+fn infeasible(args: &Args, request: &Request, out: &mut dyn Write) -> Result<Exit, Refusal> {
+    let asked = request.asked(&request.terms)?;
+    let problems = request.problems(&asked);
     let obstacles = problems.iter().map(|problem| (problem, obstacle(problem)));
     let reason = report::reason(&Units::physical(), obstacles);
     if args.json {
         writeln!(out, "{:#}", report::infeasible(&request.name, &reason))?;
     } else {
-        writeln!(out, "{} on {}: nothing fits: {reason}", request.name, request.design)?;
+        writeln!(out, "{} on {}: nothing fits: {reason}", request.name, request.terms.design)?;
     }
     Ok(Exit::Negative)
 }
 
 /// The fewest devices on which the model fits, and the best placement on them.
 fn fit(args: &Args, request: &mut Request, out: &mut dyn Write) -> Result<Exit, Refusal> {
-    let most = request.widths.iter().max().copied().unwrap_or(1);
-    let deepest = request.model.sequence.len() as u64 * most;
-    let candidates = request.candidates(deepest, &request.widths)?;
-    let problems = request.problems(&candidates);
-    let Some(fewest) = problems.iter().filter_map(fewest_devices).min() else {
-        return infeasible(args, request, &problems, out);
+    let widest = request.terms.widths.iter().max().copied().unwrap_or(1);
+    let deepest = request.model.sequence.len() as u64 * widest;
+    request.terms.cluster.devices = deepest;
+    let asked = request.asked(&request.terms)?;
+    let Some(fewest) = request.problems(&asked).iter().filter_map(fewest_devices).min() else {
+        return infeasible(args, request, out);
     };
     if !args.json {
         writeln!(
             out,
             "{} fits on {fewest} {} and on no fewer: memory is the limit\n",
-            request.name, request.design
+            request.name, request.terms.design
         )?;
     }
-    request.devices = fewest;
+    request.terms.cluster.devices = fewest;
     search(args, request, out)
 }
 
@@ -149,9 +121,7 @@ fn given(
     strategy: Strategy,
     out: &mut dyn Write,
 ) -> Result<Exit, Refusal> {
-    let candidates = request.candidates(request.devices, &[strategy.tensor_parallel])?;
-    let plan = evenly_cut(request, &candidates, strategy)?;
-    let plan = match (plan, args.json) {
+    let plan = match (request.evenly_cut(strategy)?, args.json) {
         (Ok(plan), true) => {
             writeln!(out, "{:#}", report::value(&plan))?;
             args.save(&plan)?;
@@ -172,54 +142,8 @@ fn given(
             None
         }
     };
-    let rows = request.beside(&candidates, strategy)?;
-    report::beside(plan.as_ref(), &rows, out)?;
+    report::beside(plan.as_ref(), &request.beside(strategy)?, out)?;
     Ok(if plan.is_some() { Exit::Done } else { Exit::Negative })
-}
-
-/// The best micro-batch and recompute for a strategy whose layers are cut evenly, or why none
-/// fits.
-fn evenly_cut(
-    request: &Request,
-    candidates: &[Candidate],
-    strategy: Strategy,
-) -> Result<Result<Plan, String>, Refusal> {
-    let sequence = &request.model.sequence;
-    let Strategy { pipeline, data_parallel, .. } = strategy;
-    let n_stages = usize::try_from(pipeline).unwrap_or(usize::MAX);
-    let pipeline = profile::even_cut(sequence, n_stages).ok_or_else(|| {
-        let most = profile::most_frequent(sequence)
-            .map_or(0, |kind| sequence.iter().filter(|&&other| other == kind).count());
-        let problem =
-            format!("{n_stages} stages cannot share {most} layers; give p from 1 to {most}");
-        Refusal::Options(format!("--strategy: {problem}"))
-    })?;
-    let mut best: Option<(u128, &Candidate, Placement)> = None;
-    let mut tightest: Option<(u128, String)> = None;
-    let enough = candidates.iter().filter(|c| c.job.micro_batches >= data_parallel);
-    let choices = enough.flat_map(|c| request.recompute.iter().map(move |&r| (c, r)));
-    for (candidate, recompute) in choices {
-        let placement = Placement { data_parallel, recompute, pipeline: pipeline.clone() };
-        let cost = cost(&candidate.profile, &candidate.job, &placement);
-        let needs = cost.stages.iter().map(|stage| stage.memory.total()).enumerate();
-        let (stage, needed) = needs.max_by_key(|&(_, needed)| needed).unwrap_or((0, 0));
-        if needed > u128::from(candidate.job.memory) {
-            if tightest.as_ref().is_none_or(|(least, _)| needed < *least) {
-                let said = report::overflow(candidate.job.memory, stage, needed, recompute);
-                tightest = Some((needed, said));
-            }
-        } else if best.as_ref().is_none_or(|(time, _, _)| cost.time_per_batch < *time) {
-            best = Some((cost.time_per_batch, candidate, placement));
-        }
-    }
-    let none = || tightest.map_or("there are fewer micro-batches than pipelines".into(), |t| t.1);
-    Ok(best
-        .map(|(_, candidate, placement)| request.plan(candidate, &placement, Proof::Given))
-        .ok_or_else(none))
-}
-
-fn best(problems: &[Problem]) -> Result<Option<(usize, Found)>, Refusal> {
-    best_of(problems, None).map_err(|many| Refusal::Options(many.to_string()))
 }
 
 impl Request {
@@ -235,20 +159,8 @@ impl Request {
             }
             (_, Some(strategy)) => vec![strategy.tensor_parallel],
             (Some(widths), None) => widths.clone(),
-            (None, None) => {
-                let legal = legal_widths(&model.spec);
-                [1, 2, 4, 8].into_iter().filter(|width| legal.contains(width)).collect()
-            }
+            (None, None) => default_widths(&model),
         };
-        let needed = args.strategy.map_or(Some(1024), Strategy::devices);
-        let devices = args.devices.or(needed).filter(|&n| n <= Job::LARGEST_COUNT);
-        let devices = devices.ok_or_else(|| {
-            Refusal::Options("--strategy: it takes more than 2^32 devices".into())
-        })?;
-        if let Some(short) = needed.filter(|&needed| args.strategy.is_some() && needed > devices) {
-            let problem = format!("--strategy: it takes {short} devices, there are {devices}");
-            return Err(Refusal::Options(problem));
-        }
         let recompute = args.recompute.unwrap_or(RecomputeChoice::Auto).choices();
         // What the published evaluation chose from.
         let recompute = match args.recompute {
@@ -259,194 +171,235 @@ impl Request {
         let vector_costs = if published { VectorCosts::Published } else { VectorCosts::Corrected };
         let time_model =
             if published { TimeModel::Published } else { TimeModel::OneForwardOneBackward };
-        Ok(Self {
-            name: name.to_owned(),
-            micro_batches: micro_batches(args)?,
-            model,
-            setting,
+        let options = Options { vector_costs, ..Options::default() };
+        let terms = Terms {
             design: hardware.name,
-            chip,
-            network: hardware.physics.network,
-            devices,
+            cluster: Cluster { devices: devices(args)?, network: hardware.physics.network },
             global_batch: args.global_batch,
+            micro_batches: micro_batches(args)?,
             widths,
             recompute,
+            data_parallel: 1..=u64::MAX,
+            stages: 1..=usize::MAX,
+            sequence_parallel: setting.sequence_parallel,
+            attention: setting.attention,
+            element: Bytes(hardware.physics.element_bytes),
             optimizer: args.optimizer.unwrap_or(default),
             time_model: args.time_model.map_or(time_model, TimeModel::from),
             rule: if published { Rule::Alone } else { Rule::OwnKind },
-            table: EstimateTable::new(Options { vector_costs, ..Options::default() }),
-        })
+            options,
+            price: Price::Time,
+            power_cap_w: None,
+        };
+        let table = EstimateTable::new(options);
+        Ok(Self { name: name.to_owned(), sequence: setting.sequence, model, chip, terms, table })
     }
 
-    /// One candidate for each width and micro-batch, on so many devices.
-    fn candidates(&self, devices: u64, widths: &[u64]) -> Result<Vec<Candidate>, Refusal> {
-        let cluster = Cluster { devices, network: self.network };
-        let place = (&self.chip, &cluster);
-        let refused =
-            |reason: &dyn std::fmt::Display| Refusal::Options(format!("{}: {reason}", self.name));
-        let mut candidates = Vec::new();
-        for &width in widths {
-            for &micro_batch in &self.micro_batches {
-                let setting = Setting { micro_batch, tensor_parallel: width, ..self.setting };
-                let share = shard(&self.model, setting).map_err(|illegal| refused(&illegal))?;
-                if profile::is_too_deep(&share) {
-                    return Err(refused(&"has more than 2,000 layers"));
-                }
-                let passes = LayerGraphs::new(&share)
-                    .passes(&share, place, &self.table, self.rule)
-                    .map_err(|large| refused(&large))?;
-                let micro_batches = self.global_batch / micro_batch;
-                let (optimizer, model) = (self.optimizer, self.time_model);
-                let job = profile::job(place, optimizer, micro_batches, model, &self.table)
-                    .map_err(|large| refused(&large))?;
-                let profile = profile::profile(&share, &passes);
-                job.validate(&profile).map_err(|flaw| refused(&flaw))?;
-                candidates.push(Candidate { micro_batch, profile, job });
+    fn refused(&self, reason: &dyn std::fmt::Display) -> Refusal {
+        Refusal::Options(format!("{}: {reason}", self.name))
+    }
+
+    fn training(&self, terms: &Terms) -> Result<Training, Refusal> {
+        let illegal =
+            terms.widths.iter().find(|width| !legal_widths(&self.model.spec).contains(width));
+        if let Some(&width) = illegal {
+            let setting = terms.setting(self.sequence, width, 1);
+            crate::parallel::shard(&self.model, setting).map_err(|reason| self.refused(&reason))?;
+        }
+        Training::new(&self.name, self.model.clone(), self.sequence, terms)
+            .map_err(|reason| self.refused(&reason))
+    }
+
+    /// The best way to train on these terms, with its plan; `None` where nothing fits.
+    fn best(&self, terms: &Terms) -> Result<Option<(Best, Plan)>, Refusal> {
+        let training = self.training(terms)?;
+        let planner = Planner { terms, training: &training, table: &self.table };
+        let Some(best) = planner.best_on(&self.chip) else {
+            return Ok(None);
+        };
+        let plan = planner.result(&self.chip, &best).plan;
+        check(&plan).expect("a plan that was found keeps every rule");
+        Ok(Some((best, plan)))
+    }
+
+    /// What is asked of the placement of every division on these terms; refused where none can be
+    /// timed.
+    fn asked(&self, terms: &Terms) -> Result<Vec<(Profile, Job)>, Refusal> {
+        let training = self.training(terms)?;
+        let planner = Planner { terms, training: &training, table: &self.table };
+        let mut asked = Vec::new();
+        let mut untimed = None;
+        for at in 0..training.divisions.len() {
+            match planner.asked(at, &self.chip) {
+                Ok(found) => asked.push(found),
+                Err(reason) => untimed = Some(reason),
             }
         }
-        Ok(candidates)
-    }
-
-    fn problems<'a>(&self, candidates: &'a [Candidate]) -> Vec<Problem<'a>> {
-        candidates
-            .iter()
-            .flat_map(|candidate| {
-                let Candidate { profile, job, .. } = candidate;
-                self.recompute.iter().map(|&choice| Problem::new(profile, job, choice))
-            })
-            .collect()
-    }
-
-    fn optimal(&self) -> Proof {
-        Proof::Optimal {
-            widths: self.widths.clone(),
-            recompute: self.recompute.clone(),
-            micro_batch_sizes: self.micro_batches.clone(),
+        match untimed {
+            Some(reason) if asked.is_empty() => Err(self.refused(&reason)),
+            _ => Ok(asked),
         }
     }
 
-    fn plan(&self, candidate: &Candidate, placement: &Placement, proof: Proof) -> Plan {
-        let Candidate { micro_batch, profile, job } = candidate;
-        let plan = Plan {
-            schema: Plan::SCHEMA.into(),
-            version: Plan::VERSION,
-            name: self.name.clone(),
-            units: Units::physical(),
-            training: Some(Training {
-                design: self.design.clone(),
-                global_batch: self.global_batch,
-                micro_batch: *micro_batch,
-                sequence: self.setting.sequence,
-                optimizer: self.optimizer.name().into(),
-                attention: self.setting.attention.name().into(),
-                sequence_parallel: self.setting.sequence_parallel,
-                flops_per_sequence: self.flops_per_sequence(),
-                peak_flops_per_second: self.peak(),
-            }),
-            job: job.clone(),
-            profile: profile.clone(),
-            answer: Answer::new(profile, job, placement),
-            proof,
+    fn problems<'a>(&self, asked: &'a [(Profile, Job)]) -> Vec<Problem<'a>> {
+        let choices = &self.terms.recompute;
+        let each = asked.iter().flat_map(|(profile, job)| {
+            choices.iter().map(move |&choice| Problem::new(profile, job, choice))
+        });
+        each.collect()
+    }
+
+    /// The best micro-batch and recompute for a strategy whose layers are cut evenly, or why none
+    /// fits.
+    fn evenly_cut(&self, strategy: Strategy) -> Result<Result<Plan, String>, Refusal> {
+        let sequence = &self.model.sequence;
+        let degrees = Degrees {
+            stages: usize::try_from(strategy.pipeline).unwrap_or(usize::MAX),
+            data_parallel: strategy.data_parallel,
+            tensor_parallel: strategy.tensor_parallel,
         };
+        if profile::even_cut(sequence, degrees.stages).is_none() {
+            let most = profile::most_frequent(sequence)
+                .map_or(0, |kind| sequence.iter().filter(|&&other| other == kind).count());
+            let n_stages = degrees.stages;
+            let problem =
+                format!("{n_stages} stages cannot share {most} layers; give p from 1 to {most}");
+            return Err(Refusal::Options(format!("--strategy: {problem}")));
+        }
+        let training = self.training(&self.terms)?;
+        let planner = Planner { terms: &self.terms, training: &training, table: &self.table };
+        let Some(best) = planner.given(&self.chip, degrees) else {
+            return Ok(Err(self.overflow(degrees)?));
+        };
+        let plan = planner.result(&self.chip, &best).plan;
         check(&plan).expect("a plan that was found keeps every rule");
-        plan
+        Ok(Ok(plan))
     }
 
-    fn peak(&self) -> u64 {
-        u64::try_from(self.chip.peak_flops_per_second()).unwrap_or(u64::MAX)
-    }
-
-    /// Operations of one sequence on the whole model, what is repeated not counted.
-    fn flops_per_sequence(&self) -> u128 {
-        let setting = Setting { micro_batch: 1, tensor_parallel: 1, ..self.setting };
-        let share: Share = shard(&self.model, setting).expect("one device can hold any layer");
-        let flops = |ops: &Dag<Op>| ops.nodes().iter().map(Op::flops).sum::<Flops>().0;
-        let layers = share.sequence.iter().map(|&kind| &share.kinds[kind]);
-        layers.map(|l| flops(&l.forward) + flops(&l.backward) - l.repeated.0).sum()
+    /// What is in the way of a strategy: its fullest stage, with the least that a micro-batch and a
+    /// recompute choice need there.
+    fn overflow(&self, degrees: Degrees) -> Result<String, Refusal> {
+        let mut tightest: Option<(u128, String)> = None;
+        for (profile, job) in &self.asked(&self.terms)? {
+            let Degrees { stages, data_parallel, .. } = degrees;
+            let pipeline = profile::even_cut(&profile.sequence, stages);
+            let Some(pipeline) = pipeline.filter(|_| job.micro_batches >= data_parallel) else {
+                continue;
+            };
+            for &recompute in &self.terms.recompute {
+                let placement = Placement { data_parallel, recompute, pipeline: pipeline.clone() };
+                let cost = cost(profile, job, &placement);
+                let needs = cost.stages.iter().map(|stage| stage.memory.total()).enumerate();
+                let (stage, needed) = needs.max_by_key(|&(_, needed)| needed).unwrap_or((0, 0));
+                if tightest.as_ref().is_none_or(|(least, _)| needed < *least) {
+                    let said = report::overflow(job.memory, stage, needed, recompute);
+                    tightest = Some((needed, said));
+                }
+            }
+        }
+        let none = || "there are fewer micro-batches than pipelines".into();
+        Ok(tightest.map_or_else(none, |(_, said)| said))
     }
 
     /// What users ask next: what each choice brings.
-    fn alternatives(
-        &self,
-        candidates: &[Candidate],
-        plan: &Plan,
-    ) -> Result<Vec<Alternative>, Refusal> {
-        let problems = self.problems(candidates);
+    fn alternatives(&self, best: &Best) -> Result<Vec<Alternative>, Refusal> {
+        let terms = || self.terms.clone();
         let mut rows = Vec::new();
-        let mut add = |title: &str, keep: &dyn Fn(&Problem) -> bool| {
-            let kept: Vec<Problem> = problems.iter().filter(|p| keep(p)).cloned().collect();
-            if !kept.is_empty() && kept.len() < problems.len() {
-                let found = best(&kept)?;
-                rows.push(self.alternative(title, &kept, found));
-            }
+        let mut add = |title: &str, others: Vec<Terms>| {
+            rows.push(self.alternative(title, &others)?);
             Ok::<(), Refusal>(())
         };
-        if plan.profile.width > 1 {
-            add("without tensor parallelism", &|p| p.profile.width == 1)?;
+        let chosen = &best.chosen;
+        if chosen.tensor_parallel > 1 && self.terms.widths.contains(&1) {
+            add("without tensor parallelism", vec![Terms { widths: vec![1], ..terms() }])?;
         }
-        if plan.answer.recompute == Recompute::None {
-            add("with recompute", &|p| p.recompute != Recompute::None)?;
-        } else {
-            add("without recompute", &|p| p.recompute == Recompute::None)?;
+        let repeats = |how: &Recompute| {
+            let recompute = vec![*how];
+            match how {
+                Recompute::None => None,
+                Recompute::Full => Some(Terms { recompute, ..terms() }),
+                // A single stage is the last one, which repeats nothing.
+                Recompute::Stage => Some(Terms { recompute, stages: 2..=usize::MAX, ..terms() }),
+            }
+        };
+        let repeating: Vec<Terms> = self.terms.recompute.iter().filter_map(repeats).collect();
+        if chosen.repeats_nothing() {
+            if !repeating.is_empty() {
+                add("with recompute", repeating)?;
+            }
+        } else if self.terms.recompute.contains(&Recompute::None) {
+            let recompute = vec![Recompute::None];
+            add("without recompute", vec![Terms { recompute, ..terms() }])?;
         }
-        let one = plan.answer.stages.len() == 1;
-        let unpiped: Vec<Problem> =
-            problems.iter().map(|p| Problem { stages: 1..=1, ..p.clone() }).collect();
-        if !one {
-            rows.push(self.alternative("without pipeline", &unpiped, best(&unpiped)?));
+        if chosen.stages > 1 {
+            add("without pipeline", vec![Terms { stages: 1..=1, ..terms() }])?;
         }
-        if self.devices >= 2 {
-            let half = self.candidates(self.devices / 2, &self.widths)?;
-            let halves = self.problems(&half);
-            rows.push(self.alternative("with half the devices", &halves, best(&halves)?));
+        let devices = self.terms.cluster.devices;
+        if devices >= 2 {
+            let cluster = Cluster { devices: devices / 2, ..self.terms.cluster };
+            let widths = &self.terms.widths;
+            let widths = widths.iter().copied().filter(|&width| width <= devices / 2).collect();
+            add("with half the devices", vec![Terms { cluster, widths, ..terms() }])?;
         }
         Ok(rows)
     }
 
     /// What the best cut of a given strategy, and the best strategy, would bring.
-    fn beside(
-        &self,
-        candidates: &[Candidate],
-        strategy: Strategy,
-    ) -> Result<Vec<Alternative>, Refusal> {
+    fn beside(&self, strategy: Strategy) -> Result<Vec<Alternative>, Refusal> {
         let n_stages = usize::try_from(strategy.pipeline).unwrap_or(usize::MAX);
         let degree = strategy.data_parallel;
-        let problems = self.problems(candidates);
-        let same: Vec<Problem> = problems
-            .iter()
-            .map(|p| Problem {
-                data_parallel: degree..=degree,
-                stages: n_stages..=n_stages,
-                ..p.clone()
-            })
-            .collect();
-        let mut rows = vec![self.alternative("the best cut", &same, best(&same)?)];
-        let legal = legal_widths(&self.model.spec);
-        let widths: Vec<u64> = [1, 2, 4, 8].into_iter().filter(|w| legal.contains(w)).collect();
-        let all = self.candidates(self.devices, &widths)?;
-        let problems = self.problems(&all);
-        rows.push(self.alternative("the best strategy", &problems, best(&problems)?));
-        Ok(rows)
+        let same = Terms {
+            data_parallel: degree..=degree,
+            stages: n_stages..=n_stages,
+            ..self.terms.clone()
+        };
+        let any = Terms { widths: default_widths(&self.model), ..self.terms.clone() };
+        Ok(vec![
+            self.alternative("the best cut", &[same])?,
+            self.alternative("the best strategy", &[any])?,
+        ])
     }
 
-    fn alternative(
-        &self,
-        title: &str,
-        problems: &[Problem],
-        found: Option<(usize, Found)>,
-    ) -> Alternative {
-        let strategy = found.map(|(place, found)| {
-            let problem = &problems[place];
-            let micro_batch = self.global_batch / problem.job.micro_batches;
-            let Placement { data_parallel, recompute, pipeline } = found.placement;
+    /// The fastest on any of these terms.
+    fn alternative(&self, title: &str, others: &[Terms]) -> Result<Alternative, Refusal> {
+        let mut fastest: Option<Best> = None;
+        for terms in others.iter().filter(|terms| !terms.widths.is_empty()) {
+            let Some((best, _)) = self.best(terms)? else { continue };
+            if fastest.as_ref().is_none_or(|known| best.found.rank < known.found.rank) {
+                fastest = Some(best);
+            }
+        }
+        let strategy = fastest.map(|best| {
+            let chosen = &best.chosen;
             let line = report::strategy(
-                (data_parallel, pipeline.n_stages(), problem.profile.width),
-                Some(micro_batch),
-                recompute,
+                (chosen.data_parallel, best.found.rank.stages, chosen.tensor_parallel),
+                Some(chosen.micro_batch),
+                chosen.recompute,
             );
-            (found.rank.time, line)
+            (best.found.rank.time, line)
         });
-        Alternative { title: title.to_owned(), strategy }
+        Ok(Alternative { title: title.to_owned(), strategy })
+    }
+}
+
+/// The widths to choose from where none are asked for.
+fn default_widths(model: &Model) -> Vec<u64> {
+    let legal = legal_widths(&model.spec);
+    [1, 2, 4, 8].into_iter().filter(|width| legal.contains(width)).collect()
+}
+
+/// The devices at hand: enough for a given strategy.
+fn devices(args: &Args) -> Result<u64, Refusal> {
+    let needed = args.strategy.map_or(Some(1024), Strategy::devices);
+    let devices = args.devices.or(needed).filter(|&n| n <= Job::LARGEST_COUNT);
+    let devices = devices
+        .ok_or_else(|| Refusal::Options("--strategy: it takes more than 2^32 devices".into()))?;
+    match needed.filter(|&needed| args.strategy.is_some() && needed > devices) {
+        None => Ok(devices),
+        Some(short) => {
+            let problem = format!("--strategy: it takes {short} devices, there are {devices}");
+            Err(Refusal::Options(problem))
+        }
     }
 }
 

@@ -96,6 +96,15 @@ impl Network {
         }
     }
 
+    /// The numbers of devices that plans may confine themselves to because the network then treats
+    /// them better, `devices` itself first.
+    pub fn scopes(&self, devices: u64) -> Vec<u64> {
+        match self {
+            Self::Nodes(nodes) if devices > nodes.per_node => vec![devices, nodes.per_node],
+            Self::Flat(_) | Self::Nodes(_) => vec![devices],
+        }
+    }
+
     /// The link that no exchange is slower than, whoever takes part.
     pub fn slowest_link(&self) -> Link {
         match self {

@@ -1,6 +1,16 @@
-//! From one device's share of a model and an accelerator to the profile that is placed.
+//! How long one layer takes on one chip.
+//!
+//! In: one device's [`Share`] of a model, an accelerator, the cluster that it stands in. Out: the
+//! time of every kind of layer forward and backward ([`LayerPasses`]), and the [`Profile`] and
+//! [`Job`] that are placed.
+//!
+//! [`pass`] schedules one pass and lets its operators share the memories ([`memory`]); [`parts`]
+//! says where its time goes. Not here: which layers share a stage (see `placement`).
 
-use super::MOST_LAYERS;
+mod memory;
+pub mod parts;
+pub mod pass;
+
 use crate::estimate::EstimateTable;
 use crate::estimate::OpCosts;
 use crate::estimate::TooLarge;
@@ -22,12 +32,12 @@ use crate::plan::Profile;
 use crate::plan::TimeModel;
 use crate::schedule::Limits;
 use crate::schedule::Rule;
-use crate::schedule::layer;
-use crate::schedule::layer::PassGraph;
-use crate::schedule::layer::PassTime;
 use crate::units::Time;
+use pass::PassGraph;
+use pass::PassTime;
 
 /// The graphs of a share's layers, made ready once for any number of accelerators.
+#[derive(Clone, Debug)]
 pub struct LayerGraphs {
     kinds: Vec<[PassGraph; 2]>,
 }
@@ -62,7 +72,7 @@ impl LayerGraphs {
     ) -> Result<Vec<LayerPasses>, TooLarge> {
         let kinds = share.kinds.iter().zip(&self.kinds);
         let measured = kinds.map(|(layer, [forward, backward])| {
-            let costs = |ops: &Dag<Op>| layer::costs(ops, chip, cluster, table);
+            let costs = |ops: &Dag<Op>| pass::costs(ops, chip, cluster, table);
             let (there, back) = (costs(&layer.forward)?, costs(&layer.backward)?);
             let time = |graph: &PassGraph, costs: &[OpCosts]| {
                 graph.time(costs, chip, rule, &Limits::DEFAULT)
@@ -159,9 +169,4 @@ pub fn job(
         },
         time_model,
     })
-}
-
-/// Whether a model has too many layers to be placed.
-pub fn is_too_deep(share: &Share) -> bool {
-    share.sequence.len() > MOST_LAYERS
 }

@@ -8,11 +8,11 @@
 //! makespan and of what the memories need at least. The operator to branch on is one that carries
 //! more than it must through the memory that decides.
 
-use super::Proof;
-use super::ProofKind;
-use super::Task;
-use super::Timed;
 use crate::plan::schedule::Memory;
+use crate::schedule::Proof;
+use crate::schedule::ProofKind;
+use crate::schedule::Task;
+use crate::schedule::Timed;
 use crate::units::Bytes;
 use crate::units::Time;
 

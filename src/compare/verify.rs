@@ -7,15 +7,6 @@
 
 use rayon::prelude::*;
 
-use super::Entry;
-use super::ModelResult;
-use super::Outcome;
-use super::PassFacts;
-use super::Setup;
-use super::evaluate::Evaluator;
-use super::objective::Certainty;
-use super::objective::Judge;
-use super::objective::Standing;
 use crate::graph::Dag;
 use crate::model::op::Op;
 use crate::parallel::Share;
@@ -25,6 +16,16 @@ use crate::plan::schedule::Problem;
 use crate::plan::schedule::Run;
 use crate::plan::schedule::Schedule;
 use crate::plan::schedule::Task;
+use crate::search::Entry;
+use crate::search::Evaluator;
+use crate::search::Judge;
+use crate::search::Outcome;
+use crate::search::Setup;
+use crate::search::objective::Certainty;
+use crate::strategy::Figures;
+use crate::strategy::Standing;
+use crate::strategy::result::ModelResult;
+use crate::strategy::result::PassFacts;
 use crate::units::Time;
 
 /// What designs.csv says of a design with one size of memory.
@@ -184,7 +185,7 @@ fn schedule(setup: &Setup, entry: &Entry, ops: &Dag<Op>, pass: &PassFacts) -> Re
         vector: count(entry.design.vector_cores),
     };
     let schedule = Schedule { runs: runs.collect() };
-    let problem = Problem { tasks, cores, rule: setup.rule };
+    let problem = Problem { tasks, cores, rule: setup.terms.rule };
     let makespan = check::schedule::check(&problem, &schedule)
         .map_err(|violation| format!("breaks a rule: {violation}"))?;
     if makespan != ticks(pass.makespan_s) || makespan > ticks(pass.time_s) {
@@ -211,8 +212,11 @@ fn bounds(outcome: &Outcome, setup: &Setup, said: &[Vec<Said>]) -> Result<usize,
         let checked: Result<Vec<()>, Broken> = (0..said.len())
             .into_par_iter()
             .map(|design| {
-                let standings: Option<Vec<Standing>> =
-                    (0..n_models).map(|model| evaluator.optimistic(model, design, hbm)).collect();
+                let chip = setup.chip(design, hbm);
+                let figures = Figures::TimeAndEnergy;
+                let standings: Option<Vec<Standing>> = (0..n_models)
+                    .map(|model| evaluator.optimistic(model, &chip, figures))
+                    .collect();
                 let figure = standings.map(|standings| {
                     let area = setup.areas[design];
                     judge.figure(judge.merit(&standings, area, Certainty::Bound).value)

@@ -1,8 +1,9 @@
-//! What any design must face: which stage counts and replica counts memory and devices allow.
+//! What bounds the time of a batch on any design: which numbers of stages and replicas memory and
+//! devices allow.
 //!
 //! Memory does not depend on how fast a chip is, so this is found once per width, micro-batch,
 //! recompute choice and HBM size, and then bounds the time per batch of every design in a few
-//! hundred operations, given only a lower bound on its layer times ([`Ground::least_time`]).
+//! hundred operations, given only a lower bound on its layer times ([`PipelineBound::least_time`]).
 //!
 //! The model is relaxed to its repeated layer: the others (embedding, head) weigh nothing in
 //! memory but count in time. Every relaxation makes the bound smaller, never larger;
@@ -14,9 +15,9 @@ use super::roofline::lowered;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
 
-/// The figures that [`Ground::survey`] needs of a model, a cluster and a job.
+/// The figures that [`PipelineBound::new`] needs of a model, a cluster and a job.
 #[derive(Clone, Copy, Debug)]
-pub struct Terrain {
+pub struct PipelineLimits {
     /// Accelerators at hand.
     pub devices: u64,
     /// Devices that every stage takes at the least.
@@ -43,7 +44,7 @@ pub struct Terrain {
 
 /// A number of stages and replicas that may be possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Case {
+struct Shape {
     stages: u64,
     /// Micro-batches that each pipeline runs.
     rounds: u64,
@@ -55,9 +56,9 @@ struct Case {
 
 /// The ways to divide a model that memory and devices may allow.
 #[derive(Clone, Debug)]
-pub struct Ground {
-    terrain: Terrain,
-    cases: Vec<Case>,
+pub struct PipelineBound {
+    limits: PipelineLimits,
+    shapes: Vec<Shape>,
 }
 
 /// Lower bounds on the times of a model's layers on some design, in picoseconds.
@@ -73,77 +74,78 @@ pub struct LayerTimes {
     pub others_backward: f64,
 }
 
-impl Ground {
-    /// Finds all cases; `exchange(replicas, stages)` is a time that some stage needs at the least to
+impl PipelineBound {
+    /// Finds all shapes; `exchange(replicas, stages)` is a time that some stage needs at the least to
     /// exchange its gradients, whichever of these numbers of replicas there are.
-    pub fn survey(terrain: Terrain, exchange: impl Fn(RangeInclusive<u64>, u64) -> u64) -> Self {
-        let mut cases: Vec<Case> = Vec::new();
-        let most_stages = terrain.layers.min(terrain.devices / terrain.devices_per_stage);
-        // More stages first: a case is dominated by one with at least as many stages, and no more
+    pub fn new(limits: PipelineLimits, exchange: impl Fn(RangeInclusive<u64>, u64) -> u64) -> Self {
+        let mut shapes: Vec<Shape> = Vec::new();
+        let most_stages = limits.layers.min(limits.devices / limits.devices_per_stage);
+        // More stages first: a shape is dominated by one with at least as many stages, and no more
         // rounds or end time.
         for stages in (1..=most_stages).rev() {
             let most_replicas =
-                (terrain.devices / (terrain.devices_per_stage * stages)).min(terrain.micro_batches);
+                (limits.devices / (limits.devices_per_stage * stages)).min(limits.micro_batches);
             // Replicas are taken in groups that the bound does not tell apart: the rounds of the
             // largest of the group, the exchange of the fastest.
             let mut least = 1;
             while least <= most_replicas {
                 let greatest = (least + least / 4).min(most_replicas);
-                let rounds = terrain.micro_batches.div_ceil(greatest);
-                if terrain.may_fit(stages, rounds) {
-                    let end = match terrain.time_model {
+                let rounds = limits.micro_batches.div_ceil(greatest);
+                if limits.may_fit(stages, rounds) {
+                    let end = match limits.time_model {
                         TimeModel::Published => 0,
                         TimeModel::OneForwardOneBackward => exchange(least..=greatest, stages),
                     };
-                    let last_stage = terrain.most_layers(1, rounds);
-                    let case = Case { stages, rounds, end, last_stage };
-                    if !cases.iter().any(|known| terrain.dominates(known, &case)) {
-                        cases.push(case);
+                    let last_stage = limits.most_layers(1, rounds);
+                    let shape = Shape { stages, rounds, end, last_stage };
+                    if !shapes.iter().any(|known| limits.dominates(known, &shape)) {
+                        shapes.push(shape);
                     }
                 }
                 least = greatest + 1;
             }
         }
-        Self { terrain, cases }
+        Self { limits, shapes }
     }
 
     /// A time per batch that no placement of layers at least this slow can beat; `None` where
     /// nothing fits.
     pub fn least_time(&self, layer: LayerTimes) -> Option<u64> {
-        let times = self.cases.iter().map(|case| self.time_of(case, layer));
+        let times = self.shapes.iter().map(|shape| self.time_of(shape, layer));
         times.reduce(f64::min).map(lowered)
     }
 
-    fn time_of(&self, case: &Case, layer: LayerTimes) -> f64 {
+    fn time_of(&self, shape: &Shape, layer: LayerTimes) -> f64 {
         let LayerTimes { forward, backward, others_forward, others_backward } = layer;
         let (once, rest) = (forward + backward, others_forward + others_backward);
-        match self.terrain.recompute {
-            Recompute::None => self.with_loads(case, once, rest),
-            Recompute::Full => self.with_loads(case, forward + once, others_forward + rest),
-            Recompute::Stage if case.stages == 1 => self.with_loads(case, once, rest),
-            Recompute::Stage => self.with_stage_recompute(case, once, forward + once, rest),
+        match self.limits.recompute {
+            Recompute::None => self.with_loads(shape, once, rest),
+            Recompute::Full => self.with_loads(shape, forward + once, others_forward + rest),
+            Recompute::Stage if shape.stages == 1 => self.with_loads(shape, once, rest),
+            Recompute::Stage => self.with_stage_recompute(shape, once, forward + once, rest),
         }
     }
 
     /// The bound where each repeated layer adds `load` to its stage, and the others `rest` in all.
-    fn with_loads(&self, case: &Case, load: f64, rest: f64) -> f64 {
-        let repeated = self.terrain.repeated;
+    fn with_loads(&self, shape: &Shape, load: f64, rest: f64) -> f64 {
+        let repeated = self.limits.repeated;
         let sum = repeated as f64 * load + rest;
         // Some stage holds at least the average number of layers, and at least the average load.
-        let slowest = (repeated.div_ceil(case.stages) as f64 * load).max(sum / case.stages as f64);
-        self.time_from(case, sum, slowest)
+        let slowest =
+            (repeated.div_ceil(shape.stages) as f64 * load).max(sum / shape.stages as f64);
+        self.time_from(shape, sum, slowest)
     }
 
     /// The bound where a layer costs `once` in the last stage, which repeats nothing and holds at
     /// most so many, and `twice` in the others.
-    fn with_stage_recompute(&self, case: &Case, once: f64, twice: f64, rest: f64) -> f64 {
-        let repeated = self.terrain.repeated;
-        let most = case.last_stage.min(repeated);
+    fn with_stage_recompute(&self, shape: &Shape, once: f64, twice: f64, rest: f64) -> f64 {
+        let repeated = self.limits.repeated;
+        let most = shape.last_stage.min(repeated);
         let sum = |in_last: u64| in_last as f64 * once + (repeated - in_last) as f64 * twice + rest;
-        let earlier = |in_last: u64| (repeated - in_last).div_ceil(case.stages - 1) as f64 * twice;
+        let earlier = |in_last: u64| (repeated - in_last).div_ceil(shape.stages - 1) as f64 * twice;
         // By the average load: the more in the last stage, the less there is in all.
-        let by_average = self.time_from(case, sum(most), sum(most) / case.stages as f64);
-        if case.rounds == 1 {
+        let by_average = self.time_from(shape, sum(most), sum(most) / shape.stages as f64);
+        if shape.rounds == 1 {
             return by_average;
         }
         // By the slowest stage: up to the balance another layer in the last stage shortens both
@@ -158,34 +160,34 @@ impl Ground {
             }
         }
         let by_slowest = [balanced.saturating_sub(1).min(most), balanced.min(most)]
-            .map(|x| self.time_from(case, sum(x), earlier(x).max(x as f64 * once)));
+            .map(|x| self.time_from(shape, sum(x), earlier(x).max(x as f64 * once)));
         // The least of the larger of two is at least the larger of their least.
         by_average.max(by_slowest[0].min(by_slowest[1]))
     }
 
-    fn time_from(&self, case: &Case, sum: f64, slowest: f64) -> f64 {
-        match self.terrain.time_model {
-            TimeModel::Published => slowest * (case.rounds + case.stages - 1) as f64,
+    fn time_from(&self, shape: &Shape, sum: f64, slowest: f64) -> f64 {
+        match self.limits.time_model {
+            TimeModel::Published => slowest * (shape.rounds + shape.stages - 1) as f64,
             TimeModel::OneForwardOneBackward => {
-                sum + (case.rounds - 1) as f64 * slowest + case.end as f64
+                sum + (shape.rounds - 1) as f64 * slowest + shape.end as f64
             }
         }
     }
 }
 
-impl Terrain {
-    /// Whether every case that `case` covers is at least as slow as `known`.
-    fn dominates(&self, known: &Case, case: &Case) -> bool {
+impl PipelineLimits {
+    /// Whether every shape that `shape` covers is at least as slow as `known`.
+    fn dominates(&self, known: &Shape, shape: &Shape) -> bool {
         // The published time grows with the stages besides falling with the load.
         let stages_compare = match self.time_model {
-            TimeModel::Published => known.stages == case.stages,
-            TimeModel::OneForwardOneBackward => known.stages >= case.stages,
+            TimeModel::Published => known.stages == shape.stages,
+            TimeModel::OneForwardOneBackward => known.stages >= shape.stages,
         };
         stages_compare
-            && known.rounds <= case.rounds
-            && known.end <= case.end
+            && known.rounds <= shape.rounds
+            && known.end <= shape.end
             && (self.recompute != Recompute::Stage
-                || known.last_stage >= case.last_stage && case.stages > 1)
+                || known.last_stage >= shape.last_stage && shape.stages > 1)
     }
 
     /// Whether the repeated layers alone fit in so many stages.

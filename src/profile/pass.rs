@@ -6,22 +6,9 @@
 //! Cores share the memories: a pass takes no less than its bytes need at each, however its
 //! operators are ordered ([`super::memory`]).
 
-use super::Cores;
-use super::Limits;
-use super::Prepared;
-use super::Problem;
-use super::Proof;
-use super::ProofKind;
-use super::Rule;
-use super::Schedule;
-use super::Solved;
-use super::Solver;
-use super::Task;
-use super::Timed;
 use super::memory;
 use super::memory::Choice;
 use super::memory::Least;
-use super::solve_with;
 use crate::estimate::Estimate;
 use crate::estimate::EstimateTable;
 use crate::estimate::OpCosts;
@@ -33,6 +20,19 @@ use crate::model::op::CoreKind;
 use crate::model::op::Op;
 use crate::plan::check;
 use crate::plan::schedule::Memory;
+use crate::schedule::Cores;
+use crate::schedule::Limits;
+use crate::schedule::Prepared;
+use crate::schedule::Problem;
+use crate::schedule::Proof;
+use crate::schedule::ProofKind;
+use crate::schedule::Rule;
+use crate::schedule::Schedule;
+use crate::schedule::Solved;
+use crate::schedule::Solver;
+use crate::schedule::Task;
+use crate::schedule::Timed;
+use crate::schedule::solve_with;
 use crate::units::Bytes;
 use crate::units::Energy;
 use crate::units::Time;

@@ -1,7 +1,7 @@
 //! The strategies that experts chose for the published evaluation: 1,024 accelerators, batch
 //! 4,096. Micro-batch and recompute are not fixed: the best for each strategy is taken.
 
-use super::evaluate::Degrees;
+use crate::strategy::Degrees;
 
 /// A model of the published evaluation.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,24 @@ pub const PUBLISHED: [Published; 8] = [
     published("llama2-7b", 4096, (8, 128, 1), &[1]),
 ];
 
-/// The experts' strategy for a model.
-pub fn strategy(model: &str) -> Option<Degrees> {
-    PUBLISHED.iter().find(|known| known.model == model).map(|known| known.degrees)
+/// The experts' strategy for a model on so many devices: their stages and width, and as many
+/// replicas as there are devices for, as they chose on 1,024.
+pub fn strategy(model: &str, devices: u64) -> Option<Degrees> {
+    let Degrees { stages, tensor_parallel, .. } =
+        PUBLISHED.iter().find(|known| known.model == model)?.degrees;
+    let data_parallel = devices / (stages as u64 * tensor_parallel);
+    Some(Degrees { stages, tensor_parallel, data_parallel })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_1024_devices_the_experts_chose_as_published() {
+        for known in PUBLISHED {
+            assert_eq!(strategy(known.model, 1024), Some(known.degrees), "{}", known.model);
+        }
+        assert_eq!(strategy("gpt2-xl", 65_536).map(|found| found.data_parallel), Some(2048));
+    }
 }

@@ -1,16 +1,17 @@
 //! A lower bound on the time of a layer's pass on any design, in well under a microsecond.
 //!
-//! In: the operators of a pass ([`Sketch::new`]) and a design's peak rates ([`Rates`]).
+//! In: the operators of a pass ([`Sketch::new`]) and a design's peak rates ([`PeakRates`]).
 //! Out: a time that no mapping and no schedule of them can beat (docs/search.md, steps 1 and 2).
 //!
 //! Floats serve for speed; each answer is lowered by more than their error, so it stays a bound.
 
 use crate::graph::Dag;
+use crate::hardware::Accelerator;
 use crate::model::op::Matmul;
 
 /// What an operator needs at the least, whatever the design.
 #[derive(Clone, Debug)]
-pub struct Needs {
+pub struct OpNeeds {
     /// The product, where there is one.
     pub matmul: Option<Matmul>,
     /// Cycles of one vector lane.
@@ -21,9 +22,9 @@ pub struct Needs {
     pub network: u64,
 }
 
-/// What a design can do at the most, in picoseconds for each.
+/// What a chip can do at the most, in picoseconds for each.
 #[derive(Clone, Copy, Debug)]
-pub struct Rates {
+pub struct PeakRates {
     /// One step of all arrays together: a cycle divided by the tensor cores.
     pub step: f64,
     /// One cycle of one lane, by all lanes together.
@@ -56,7 +57,7 @@ const FLOAT_ERROR: f64 = 1e-9;
 
 impl Sketch {
     /// Prepares a pass for arrays of `width` x `depth`.
-    pub fn new(pass: &Dag<Needs>, width: u64, depth: u64) -> Self {
+    pub fn new(pass: &Dag<OpNeeds>, width: u64, depth: u64) -> Self {
         let mut reads = Vec::new();
         let mut ops = Vec::with_capacity(pass.len());
         let mut total = [0.0; 4];
@@ -81,13 +82,13 @@ impl Sketch {
     }
 
     /// Picoseconds of all operators one after another, each at its least.
-    pub fn least_sum(&self, rates: &Rates) -> u64 {
+    pub fn least_sum(&self, rates: &PeakRates) -> u64 {
         let sum = self.ops.iter().map(|op| rates.slowest_part(op)).sum::<f64>();
         lowered(sum)
     }
 
     /// Picoseconds that the pass takes at the least; `ends` is scratch space.
-    pub fn least_time(&self, rates: &Rates, ends: &mut Vec<f64>) -> f64 {
+    pub fn least_time(&self, rates: &PeakRates, ends: &mut Vec<f64>) -> f64 {
         let [steps, lane_cycles, hbm_bytes, network] = self.total;
         let all = OpSketch { steps, lane_cycles, hbm_bytes, network, reads_end: 0 };
         let mut least = rates.slowest_part(&all);
@@ -107,7 +108,18 @@ impl Sketch {
     }
 }
 
-impl Rates {
+impl PeakRates {
+    /// Those of a chip.
+    pub fn of(chip: &Accelerator) -> Self {
+        let design = chip.design();
+        let cycle = 1e12 / chip.clock().as_hertz() as f64;
+        Self {
+            step: cycle / design.tensor_cores as f64,
+            lane_cycle: cycle / (design.vector_cores as f64 * design.vector_width as f64),
+            byte: 1e12 / chip.hbm_bandwidth().as_bytes_per_second() as f64,
+        }
+    }
+
     /// What an operator needs longest of.
     fn slowest_part(&self, op: &OpSketch) -> f64 {
         (op.steps * self.step)

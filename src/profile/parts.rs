@@ -1,13 +1,25 @@
 //! Where the time of a pass goes: at each moment, to the most valuable thing that runs.
 
-use super::Breakdown;
+use super::pass::ScheduledPass;
 use crate::estimate::Limit;
 use crate::estimate::OpCosts;
 use crate::graph::Dag;
 use crate::model::op::CoreKind;
 use crate::model::op::Op;
-use crate::schedule::layer::ScheduledPass;
 use crate::units::Time;
+
+/// Seconds of a pass by what they are spent on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PassParts {
+    /// Arrays at work.
+    pub tensor: f64,
+    /// Vector lanes at work.
+    pub vector: f64,
+    /// Waiting for a memory.
+    pub memory: f64,
+    /// Exchanges among the devices that share the layer, with nothing beside them.
+    pub collectives: f64,
+}
 
 /// What a moment is spent on, the most valuable first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +31,7 @@ enum Spent {
 }
 
 /// Seconds of a pass by what they are spent on; they sum to its time.
-pub fn parts(ops: &Dag<Op>, costs: &[OpCosts], pass: &ScheduledPass) -> Breakdown {
+pub fn parts(ops: &Dag<Op>, costs: &[OpCosts], pass: &ScheduledPass) -> PassParts {
     let runs: Vec<(u64, u64, Spent)> = ops
         .ids()
         .map(|id| {
@@ -33,7 +45,7 @@ pub fn parts(ops: &Dag<Op>, costs: &[OpCosts], pass: &ScheduledPass) -> Breakdow
     let mut moments: Vec<u64> = runs.iter().flat_map(|(start, end, _)| [*start, *end]).collect();
     moments.sort_unstable();
     moments.dedup();
-    let mut parts = Breakdown::default();
+    let mut parts = PassParts::default();
     for window in moments.windows(2) {
         let running =
             runs.iter().filter(|(start, end, _)| *start <= window[0] && window[1] <= *end);
@@ -43,7 +55,7 @@ pub fn parts(ops: &Dag<Op>, costs: &[OpCosts], pass: &ScheduledPass) -> Breakdow
             Some(Spent::Vector) => parts.vector += seconds,
             // A moment in which nothing runs does not occur in a schedule of least makespan.
             Some(Spent::Memory) | None => parts.memory += seconds,
-            Some(Spent::Network) => parts.tensor_parallel_collectives += seconds,
+            Some(Spent::Network) => parts.collectives += seconds,
         }
     }
     let waiting = pass.total.time.0 - pass.total.makespan.0;

@@ -2,31 +2,37 @@
 
 use rayon::prelude::*;
 
-use super::BestByHbm;
-use super::Chosen;
-use super::Entry;
-use super::Listing;
-use super::ModelFacts;
-use super::Outcome;
-use super::Proof;
-use super::ProofByHbm;
-use super::Setup;
-use super::Share;
-use super::Survey;
+use super::baselines::Compare;
 use super::baselines::References;
 use super::baselines::baselines;
-use super::entry::entry;
-use super::evaluate::Best;
-use super::evaluate::Evaluator;
 use super::sensitivity::sensitivities;
-use super::survey::best_place;
-use super::walk::Status;
-use super::walk::Walk;
 use crate::placement::Obstacle;
 use crate::placement::Problem;
 use crate::placement::obstacle;
 use crate::placement::solve;
 use crate::plan::Recompute;
+use crate::search::BestByHbm;
+use crate::search::Entry;
+use crate::search::Evaluator;
+use crate::search::Listing;
+use crate::search::ModelFacts;
+use crate::search::Observer;
+use crate::search::Outcome;
+use crate::search::Proof;
+use crate::search::ProofByHbm;
+use crate::search::Setup;
+use crate::search::Share;
+use crate::search::Status;
+use crate::search::Survey;
+use crate::search::entry::entry;
+use crate::search::survey::best_place;
+use crate::search::walk::Merit;
+use crate::search::walk::Walk;
+use crate::strategy::Best;
+use crate::strategy::Chosen;
+use crate::strategy::Planner;
+use crate::strategy::Standing;
+use crate::strategy::Terms;
 use crate::units::Bytes;
 
 /// How many of the best designs are told in full, exact or not.
@@ -38,26 +44,31 @@ pub fn outcome(
     survey: &Survey,
     references: &References,
     stopped_by: Option<&str>,
+    observer: &dyn Observer,
 ) -> Outcome {
     let evaluator = Evaluator::new(setup);
-    let teller = Teller { evaluator: &evaluator, survey };
+    let concluding = Concluding { evaluator: &evaluator, survey };
     let place = best_place(&survey.walks);
-    let winner = place.map(|place| teller.best(place));
+    let winner = place.map(|place| concluding.best(place));
     let entries = |places: Vec<(usize, usize)>| -> Vec<Entry> {
-        places.into_par_iter().map(|place| teller.entry(place)).collect()
+        places.into_par_iter().map(|place| concluding.entry(place)).collect()
     };
     let request = &setup.request;
-    let told = entries(teller.top(TOLD.max(request.top)));
-    let front = entries(teller.front());
+    let told = entries(concluding.top(TOLD.max(request.top)));
+    let front = entries(concluding.front());
     let compared = match (&winner, place) {
-        (Some(best), Some((hbm, _))) => baselines(&evaluator, &survey.judge, references, hbm, best),
+        (Some(winner), Some((hbm, design))) => {
+            let (judge, area) = (&survey.judge, setup.areas[design]);
+            let compare = Compare { evaluator: &evaluator, judge, hbm, area, winner };
+            baselines(&compare, references, observer)
+        }
         _ => Vec::new(),
     };
-    let winner_entry = place.map(|place| teller.entry(place));
+    let winner_entry = place.map(|place| concluding.entry(place));
     let turned = match (&winner, place) {
-        (Some(best), Some((hbm, design))) => {
-            let own: Vec<_> = best.iter().map(|best| best.chosen.standing).collect();
-            sensitivities(setup, &setup.chip(design, hbm), &own)
+        (Some(best), Some((hbm, design))) if !observer.stops() => {
+            let own: Vec<Standing> = best.iter().map(|best| best.chosen.standing).collect();
+            sensitivities(setup, &survey.judge, &setup.chip(design, hbm), &own)
         }
         _ => Vec::new(),
     };
@@ -67,15 +78,15 @@ pub fn outcome(
         phaze: env!("CARGO_PKG_VERSION").into(),
         request: request.clone(),
         models: models(setup, survey),
-        infeasible_reason: winner_entry.is_none().then(|| teller.reason()),
-        best_by_hbm: teller.best_by_hbm(),
+        infeasible_reason: winner_entry.is_none().then(|| concluding.reason()),
+        best_by_hbm: concluding.best_by_hbm(),
         baselines: compared,
         pareto: Listing {
             exact: survey.complete && (request.pareto || request.exhaustive),
             entries: front,
         },
         top: Listing { exact: survey.complete && request.top >= told.len(), entries: told },
-        proof: teller.proof(stopped_by),
+        proof: concluding.proof(stopped_by),
         limited_by: winner_entry.as_ref().map(limits).unwrap_or_default(),
         winner: winner_entry,
         sensitivities: turned,
@@ -109,12 +120,12 @@ fn limits(winner: &Entry) -> Vec<Share> {
 }
 
 /// Tells of places in a survey: a walk and a candidate.
-struct Teller<'a> {
+struct Concluding<'a> {
     evaluator: &'a Evaluator<'a>,
     survey: &'a Survey,
 }
 
-impl Teller<'_> {
+impl Concluding<'_> {
     /// The exact best at a place, found once more with all that it rests on.
     fn best(&self, (hbm, design): (usize, usize)) -> Vec<Best> {
         let models = 0..self.evaluator.setup.trainings.len();
@@ -159,7 +170,7 @@ impl Teller<'_> {
         candidates.sort_unstable_by_key(|(merit, place)| {
             (merit.area, merit.slowness, merit.energy, *place)
         });
-        let undominated = |(merit, _): &&(super::walk::Merit, (usize, usize))| {
+        let undominated = |(merit, _): &&(Merit, (usize, usize))| {
             !candidates.iter().any(|(other, _)| other.dominates(merit))
         };
         candidates.iter().filter(undominated).map(|(_, place)| *place).collect()
@@ -230,20 +241,21 @@ impl Teller<'_> {
             pruned: count(|status| matches!(status, Status::Pruned)),
             infeasible: count(|status| matches!(status, Status::Infeasible)),
             open: count(|status| matches!(status, Status::Open)),
-            best_pruned_bound: left.map(figure),
+            best_pruned_bound: left.filter(|&value| value > 0).map(figure),
             best_value: best.map(figure),
-            gap: Self::gap(walk, best, left),
+            gap: self.gap(walk, best, left),
         }
     }
 
     /// By what part of the best value something unknown could be better, at the most.
-    fn gap(walk: &Walk<Vec<Chosen>>, best: Option<u128>, left: Option<u128>) -> f64 {
+    fn gap(&self, walk: &Walk<Vec<Chosen>>, best: Option<u128>, left: Option<u128>) -> f64 {
         let Some(best) = best else {
             return if left.is_some() { 1.0 } else { 0.0 };
         };
-        // Unproved schedules leave every evaluated time uncertain by the same part as its value.
+        // Unproved schedules leave every evaluated price uncertain by the same part as its value.
+        let price = self.evaluator.setup.terms.price;
         let part =
-            |chosen: &Chosen| chosen.least_time.0 as f64 / chosen.standing.time.0.max(1) as f64;
+            |chosen: &Chosen| chosen.least_price as f64 / price.of(chosen.standing).max(1) as f64;
         let certain = walk.evaluated().map(|(_, merit, chosen)| {
             let least = chosen.iter().map(part).fold(1.0, f64::min);
             merit.value as f64 * least
@@ -256,12 +268,16 @@ impl Teller<'_> {
     fn reason(&self) -> String {
         let setup = self.evaluator.setup;
         if setup.request.power_cap_w.is_some() {
-            let unlimited = (0..setup.candidates.len()).find(|&design| {
-                (0..setup.trainings.len())
-                    .all(|model| self.evaluator.best(model, design, 0).is_some())
-            });
-            if unlimited.is_some() {
-                return "every design that fits draws more than the power cap".into();
+            // What fits does not depend on how fast a design is: the first stands for all.
+            let terms = Terms { power_cap_w: None, ..setup.terms.clone() };
+            let fits = |hbm: usize, training| {
+                let table = self.evaluator.table();
+                let planner = Planner { terms: &terms, training, table };
+                planner.best_on(&setup.chip(0, hbm)).is_some()
+            };
+            let sizes = 0..setup.request.space.hbm_gib.len();
+            if sizes.into_iter().any(|hbm| setup.trainings.iter().all(|t| fits(hbm, t))) {
+                return "every way to train that fits draws more than the power cap".into();
             }
         }
         let tightest: Vec<String> =
@@ -282,7 +298,7 @@ impl Teller<'_> {
         let sizes = setup.request.space.hbm_gib.iter().enumerate();
         let (hbm, gib) = sizes.max_by_key(|(_, gib)| **gib)?;
         let chip = setup.chip(0, hbm);
-        let (profile, job) = self.evaluator.asked(model, division, &chip)?;
+        let (profile, job) = self.evaluator.planner(model).asked(division, &chip).ok()?;
         let least = [Recompute::Full, Recompute::Stage, Recompute::None];
         let recompute = least.into_iter().find(|how| setup.request.recompute.contains(how))?;
         let problem = Problem::new(&profile, &job, recompute);

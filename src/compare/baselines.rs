@@ -1,16 +1,20 @@
 //! What every winner is compared with.
 
-use super::Baseline;
-use super::Setup;
-use super::entry::entry;
-use super::evaluate::Best;
-use super::evaluate::Evaluator;
 use super::experts;
-use super::objective::Judge;
-use super::spotlight::spotlight;
+use super::operators_alone::operators_alone;
+use super::sensitivity::gain;
 use crate::hardware::Accelerator;
 use crate::hardware::Design;
 use crate::hardware::Physics;
+use crate::search::Baseline;
+use crate::search::Evaluator;
+use crate::search::Judge;
+use crate::search::Observer;
+use crate::search::Setup;
+use crate::search::entry::entry;
+use crate::strategy::Best;
+use crate::strategy::Standing;
+use crate::units::Area;
 use crate::units::Bytes;
 
 /// Accelerators outside the space that winners are compared with; their files are read by
@@ -23,14 +27,13 @@ pub struct References {
     pub tpuv4: (Design, Physics),
 }
 
-/// The four baselines, where the winner has the `hbm`-th size of memory.
+/// The four baselines of a winner. What the observer stops is left out, with that as its reason.
 pub fn baselines(
-    evaluator: &Evaluator,
-    judge: &Judge,
+    compare: &Compare,
     references: &References,
-    hbm: usize,
-    winner: &[Best],
+    observer: &dyn Observer,
 ) -> Vec<Baseline> {
+    let Compare { evaluator, judge, hbm, .. } = *compare;
     let setup = evaluator.setup;
     let size = Bytes::GIB * setup.request.space.hbm_gib[hbm];
     let like = Design { hbm: size, ..references.tpuv4_like };
@@ -39,18 +42,24 @@ pub fn baselines(
     let real = Accelerator::new(*design, physics).ok();
     let models = 0..setup.trainings.len();
     let best_on = |chip: &Accelerator| -> Result<Vec<Best>, String> {
+        if observer.stops() {
+            return Err(STOPPED.into());
+        }
         let found: Option<Vec<Best>> =
-            models.clone().map(|model| evaluator.best_on(model, chip)).collect();
+            models.clone().map(|model| evaluator.planner(model).best_on(chip)).collect();
         found.ok_or_else(|| "no placement fits".to_owned())
     };
-    let compare = Compare { evaluator, judge, winner };
     let gib = size.0 >> 30;
-    let spot = spotlight(setup, evaluator.table(), hbm).map(|design| setup.chip(design, hbm));
+    let chosen = operators_alone(evaluator, judge, hbm, observer);
+    let spot = chosen.map(|design| setup.chip(design, hbm));
     vec![
         compare.baseline(
             "tpuv4-like, expert strategy",
             Some("tpuv4-like"),
-            &format!("the largest published design with {gib} GiB and the strategy that experts chose for the model"),
+            &format!(
+                "the largest published design with {gib} GiB and the stages and width that experts \
+                 chose for the model, with as many replicas as there are devices for"
+            ),
             like.as_ref(),
             |chip| experts_on(evaluator, chip),
         ),
@@ -71,8 +80,8 @@ pub fn baselines(
         compare.baseline(
             "operators alone, our placement",
             None,
-            "the design of the space with the least sum of operator times (as Spotlight would \
-             choose, blind to distribution) and the best placement on it",
+            "the design of the space whose operators, summed up, do best by the objective (as \
+             Spotlight would choose, blind to distribution), and the best placement on it",
             spot.as_ref(),
             best_on,
         ),
@@ -84,9 +93,9 @@ fn experts_on(evaluator: &Evaluator, chip: &Accelerator) -> Result<Vec<Best>, St
     let setup: &Setup = evaluator.setup;
     let one = |model: usize| {
         let name = &setup.trainings[model].name;
-        let degrees = experts::strategy(name)
+        let degrees = experts::strategy(name, setup.request.devices)
             .ok_or_else(|| format!("no expert strategy was published for {name}"))?;
-        evaluator.given(model, chip, degrees).ok_or_else(|| {
+        evaluator.planner(model).given(chip, degrees).ok_or_else(|| {
             format!(
                 "{} stages x {} replicas x {} wide do not fit",
                 degrees.stages, degrees.data_parallel, degrees.tensor_parallel
@@ -96,11 +105,22 @@ fn experts_on(evaluator: &Evaluator, chip: &Accelerator) -> Result<Vec<Best>, St
     (0..setup.trainings.len()).map(one).collect()
 }
 
-struct Compare<'a> {
-    evaluator: &'a Evaluator<'a>,
-    judge: &'a Judge,
-    winner: &'a [Best],
+/// A winner, and all that it takes to compare with it.
+pub struct Compare<'a> {
+    /// Evaluates the others.
+    pub evaluator: &'a Evaluator<'a>,
+    /// Says what is better.
+    pub judge: &'a Judge,
+    /// Which size of memory the winner has.
+    pub hbm: usize,
+    /// The winner's area.
+    pub area: Area,
+    /// How it trains each model.
+    pub winner: &'a [Best],
 }
+
+/// Why a baseline was left out.
+const STOPPED: &str = "not computed: the search was stopped before";
 
 impl Compare<'_> {
     fn baseline(
@@ -113,10 +133,12 @@ impl Compare<'_> {
     ) -> Baseline {
         let found = chip.ok_or_else(|| "it cannot be built".to_owned()).and_then(|chip| {
             let best = find(chip)?;
-            let logs = best.iter().zip(self.winner).map(|(base, winner)| {
-                (base.chosen.standing.time.0 as f64 / winner.chosen.standing.time.0 as f64).ln()
-            });
-            let ratio = (logs.sum::<f64>() / best.len() as f64).exp();
+            let standings = |best: &[Best]| -> Vec<Standing> {
+                best.iter().map(|best| best.chosen.standing).collect()
+            };
+            let cost = |standing, area| Judge::cost(self.judge.objective, standing, area);
+            let (theirs, ours) = (standings(&best), standings(self.winner));
+            let ratio = gain(&theirs, chip.total_area(), &ours, self.area, &cost);
             Ok((entry(self.evaluator, self.judge, chip, None, built_in, &best), ratio))
         });
         let (entry, ratio, reason) = match found {

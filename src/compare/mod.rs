@@ -1,0 +1,25 @@
+//! What is a winner compared with?
+//!
+//! In: a [`Survey`](crate::search::Survey) of a space. Out: an [`Outcome`](crate::search::Outcome)
+//! with the winner in full, the baselines that it is compared with, what turning each of its knobs
+//! would bring, and the proof. Not here: how designs are found (see `search`), and the words in
+//! which an answer is shown (see `report`).
+
+mod baselines;
+mod conclude;
+mod experts;
+mod operators_alone;
+mod sensitivity;
+mod verify;
+
+pub use baselines::References;
+pub use conclude::outcome;
+pub use experts::PUBLISHED;
+pub use experts::Published;
+pub use operators_alone::operators_alone;
+pub use sensitivity::sensitivities;
+pub use verify::Broken;
+pub use verify::Said;
+pub use verify::Verified;
+pub use verify::deep;
+pub use verify::verify;

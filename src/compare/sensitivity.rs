@@ -1,0 +1,229 @@
+//! What turning one knob of a design would bring, everything else re-optimised.
+
+use rayon::prelude::*;
+
+use crate::estimate::EstimateTable;
+use crate::hardware::Accelerator;
+use crate::hardware::Design;
+use crate::hardware::HbmBandwidth;
+use crate::hardware::Physics;
+use crate::hardware::Use;
+use crate::hardware::network::Network;
+use crate::search::Judge;
+use crate::search::Sensitivity;
+use crate::search::Setup;
+use crate::strategy::Planner;
+use crate::strategy::Standing;
+use crate::strategy::Terms;
+use crate::strategy::Training;
+use crate::units::Area;
+use crate::units::Bandwidth;
+use crate::units::Bytes;
+
+/// A knob of the chip or of what is around it: its name, and how it is turned. Turning answers the
+/// figure before and after.
+struct Turn {
+    name: &'static str,
+    turn: fn(&mut Chip, Factor) -> (f64, f64),
+}
+
+/// A design in its physics.
+#[derive(Clone)]
+struct Chip {
+    design: Design,
+    physics: Physics,
+}
+
+/// By what a knob is turned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Factor {
+    Double,
+    Half,
+}
+
+impl Factor {
+    fn of(self, value: u64) -> u64 {
+        match self {
+            Self::Double => value.saturating_mul(2),
+            Self::Half => value / 2,
+        }
+    }
+
+    fn of_rate(self, rate: Bandwidth) -> Bandwidth {
+        let rate = rate.as_bytes_per_second();
+        let turned = match self {
+            Self::Double => rate.saturating_mul(2),
+            Self::Half => rate.div_ceil(2),
+        };
+        Bandwidth::bytes_per_second(turned).expect("half of a rate, rounded up, is not zero")
+    }
+}
+
+const TURNS: [Turn; 10] = [
+    Turn { name: "tensor cores", turn: |chip, by| turned(&mut chip.design.tensor_cores, by) },
+    Turn {
+        name: "array width",
+        turn: |chip, by| {
+            let Design { width, depth, .. } = chip.design;
+            array(chip, by.of(width), depth);
+            (width as f64, by.of(width) as f64)
+        },
+    },
+    Turn {
+        name: "array depth",
+        turn: |chip, by| {
+            let Design { width, depth, .. } = chip.design;
+            array(chip, width, by.of(depth));
+            (depth as f64, by.of(depth) as f64)
+        },
+    },
+    Turn { name: "vector cores", turn: |chip, by| turned(&mut chip.design.vector_cores, by) },
+    Turn {
+        name: "vector lanes",
+        turn: |chip, by| {
+            let lanes = chip.design.vector_width;
+            chip.design = chip.design.with_lanes(by.of(lanes));
+            (lanes as f64, by.of(lanes) as f64)
+        },
+    },
+    Turn {
+        name: "global buffer (MiB)",
+        turn: |chip, by| in_units(&mut chip.design.glb, Bytes::MIB, by),
+    },
+    Turn {
+        name: "global buffer (bytes/cycle)",
+        turn: |chip, by| {
+            turned(&mut chip.physics.glb.write, by);
+            turned(&mut chip.physics.glb.read, by)
+        },
+    },
+    Turn { name: "HBM (GiB)", turn: |chip, by| in_units(&mut chip.design.hbm, Bytes::GIB, by) },
+    Turn {
+        name: "HBM (GB/s)",
+        turn: |chip, by| {
+            let rate = chip.physics.hbm.of(chip.design.hbm);
+            chip.physics.hbm = HbmBandwidth::Fixed(by.of_rate(rate));
+            (gigabytes(rate), gigabytes(by.of_rate(rate)))
+        },
+    },
+    Turn { name: "network (GB/s)", turn: |chip, by| network(&mut chip.physics.network, by) },
+];
+
+/// Every knob of a design doubled and halved; `own` is how the models do on the design itself.
+pub fn sensitivities(
+    setup: &Setup,
+    judge: &Judge,
+    chip: &Accelerator,
+    own: &[Standing],
+) -> Vec<Sensitivity> {
+    let base = Chip {
+        design: *chip.design(),
+        physics: Physics {
+            glb: chip.tensor(Use::Spread).glb_port,
+            hbm: HbmBandwidth::Fixed(chip.hbm_bandwidth()),
+            ..setup.physics.clone()
+        },
+    };
+    let turns: Vec<(&Turn, Factor)> =
+        TURNS.iter().flat_map(|turn| [(turn, Factor::Double), (turn, Factor::Half)]).collect();
+    turns
+        .par_iter()
+        .map(|&(Turn { name, turn }, by)| {
+            let mut other = base.clone();
+            let (from, to) = turn(&mut other, by);
+            let found = standings(setup, &other);
+            let ratio = |cost: &dyn Fn(Standing, Area) -> f64| {
+                let (standings, area) = found.as_ref().ok()?;
+                Some(gain(own, chip.total_area(), standings, *area, cost))
+            };
+            let area = found.as_ref().ok().map(|(_, area)| area.0 as f64);
+            Sensitivity {
+                knob: (*name).into(),
+                change: if by == Factor::Double { "doubled" } else { "halved" }.into(),
+                from,
+                to,
+                throughput_ratio: ratio(&|standing, _| standing.time.0 as f64),
+                value_ratio: ratio(&|standing, area| Judge::cost(judge.objective, standing, area)),
+                area_ratio: area.map(|area| area / chip.total_area().0 as f64),
+                note: found.err(),
+            }
+        })
+        .collect()
+}
+
+/// The geometric mean of by how much each model's cost fell.
+pub(super) fn gain(
+    before: &[Standing],
+    area_before: Area,
+    after: &[Standing],
+    area_after: Area,
+    cost: &dyn Fn(Standing, Area) -> f64,
+) -> f64 {
+    let logs = before
+        .iter()
+        .zip(after)
+        .map(|(&before, &after)| (cost(before, area_before) / cost(after, area_after)).ln());
+    (logs.sum::<f64>() / before.len() as f64).exp()
+}
+
+/// How each model does on a chip, and its area; or why it cannot be.
+fn standings(setup: &Setup, chip: &Chip) -> Result<(Vec<Standing>, Area), String> {
+    let built = Accelerator::new(chip.design, &chip.physics);
+    let built = built.map_err(|_| "cannot be built".to_owned())?;
+    let mut terms = setup.terms.clone();
+    terms.cluster.network = chip.physics.network;
+    let same_network = terms.cluster == setup.terms.cluster;
+    let table = EstimateTable::new(terms.options);
+    let best = |training: &Training| -> Option<Standing> {
+        let own = if same_network { None } else { Some(other_network(training, &terms)?) };
+        let training = own.as_ref().unwrap_or(training);
+        let best = Planner { terms: &terms, training, table: &table }.best_on(&built)?;
+        Some(best.chosen.standing)
+    };
+    let all: Option<Vec<Standing>> = setup.trainings.iter().map(best).collect();
+    all.map(|standings| (standings, built.total_area())).ok_or_else(|| "does not fit".to_owned())
+}
+
+/// A training whose exchanges run on another network.
+fn other_network(training: &Training, terms: &Terms) -> Option<Training> {
+    Training::new(&training.name, training.model.clone(), training.sequence, terms).ok()
+}
+
+fn turned(knob: &mut u64, by: Factor) -> (f64, f64) {
+    let from = *knob;
+    *knob = by.of(from);
+    (from as f64, *knob as f64)
+}
+
+fn in_units(size: &mut Bytes, unit: Bytes, by: Factor) -> (f64, f64) {
+    let from = size.0 / unit.0;
+    *size = Bytes(by.of(from).saturating_mul(unit.0));
+    (from as f64, by.of(from) as f64)
+}
+
+/// Turns the arrays; vector cores stay as they are.
+fn array(chip: &mut Chip, width: u64, depth: u64) {
+    let lanes = chip.design.vector_width;
+    chip.design = chip.design.with_array(width, depth).with_lanes(lanes);
+}
+
+fn gigabytes(rate: Bandwidth) -> f64 {
+    rate.as_bytes_per_second() as f64 / 1e9
+}
+
+/// Turns every link; answers the rate of the fastest, before and after.
+fn network(network: &mut Network, by: Factor) -> (f64, f64) {
+    match network {
+        Network::Flat(flat) => {
+            let from = flat.link.bandwidth;
+            flat.link.bandwidth = by.of_rate(from);
+            (gigabytes(from), gigabytes(flat.link.bandwidth))
+        }
+        Network::Nodes(nodes) => {
+            let from = nodes.inside.bandwidth;
+            nodes.inside.bandwidth = by.of_rate(from);
+            nodes.between.bandwidth = by.of_rate(nodes.between.bandwidth);
+            (gigabytes(from), gigabytes(nodes.inside.bandwidth))
+        }
+    }
+}

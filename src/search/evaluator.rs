@@ -1,0 +1,64 @@
+//! Designs of a space, bounded and evaluated for every model of a request.
+
+use super::Setup;
+use crate::estimate::EstimateTable;
+use crate::hardware::Accelerator;
+use crate::strategy::Best;
+use crate::strategy::Figures;
+use crate::strategy::Planner;
+use crate::strategy::SpaceBound;
+use crate::strategy::Standing;
+
+/// Evaluates designs of a setup; estimates are shared by all threads.
+pub struct Evaluator<'a> {
+    /// What is asked.
+    pub setup: &'a Setup,
+    table: EstimateTable,
+    /// By model.
+    bounds: Vec<SpaceBound>,
+}
+
+impl<'a> Evaluator<'a> {
+    /// Prepares the bounds of all models.
+    pub fn new(setup: &'a Setup) -> Self {
+        let shape = |candidate: &crate::hardware::Candidate| {
+            (candidate.design.width, candidate.design.depth)
+        };
+        let arrays: Vec<(u64, u64)> = setup.candidates.iter().map(shape).collect();
+        let memories = setup.hbm_sizes();
+        let bounds = setup
+            .trainings
+            .iter()
+            .map(|training| SpaceBound::new(&setup.terms, training, arrays.clone(), &memories));
+        Self { table: EstimateTable::new(setup.terms.options), bounds: bounds.collect(), setup }
+    }
+
+    /// Who finds the best way to train one of the models.
+    pub fn planner(&self, model: usize) -> Planner<'_> {
+        let Setup { terms, trainings, .. } = self.setup;
+        Planner { terms, training: &trainings[model], table: &self.table }
+    }
+
+    /// What no way to train a model on a chip of the space can beat; `None` where it surely does
+    /// not fit.
+    pub fn optimistic(
+        &self,
+        model: usize,
+        chip: &Accelerator,
+        figures: Figures,
+    ) -> Option<Standing> {
+        let Setup { terms, trainings, .. } = self.setup;
+        self.bounds[model].least(terms, &trainings[model], chip, figures)
+    }
+
+    /// The best way to train a model on a design of the space.
+    pub fn best(&self, model: usize, candidate: usize, hbm: usize) -> Option<Best> {
+        let chip = self.setup.chip(candidate, hbm);
+        self.planner(model).best(&chip, &self.bounds[model])
+    }
+
+    /// The table of estimates that all evaluations share.
+    pub fn table(&self) -> &EstimateTable {
+        &self.table
+    }
+}

@@ -1,0 +1,307 @@
+//! The best way to train a model on one chip, exactly.
+//!
+//! Divisions and recompute choices are taken in the order of what they cannot beat; the first that
+//! is worse than the best found ends the list, so most are never scheduled or placed. Where time is
+//! the price and nothing caps the power, [`fastest`] lets the placement choose among all shapes at
+//! once; every other price is that of each shape's fastest cut ([`cheapest`]).
+
+use std::collections::BTreeMap;
+
+use super::Degrees;
+use super::Terms;
+use super::bound::Figures;
+use super::bound::SpaceBound;
+use super::bound::Variant;
+use super::cheapest;
+use super::energy::BatchEnergy;
+use super::fastest;
+use super::price::Price;
+use super::price::Standing;
+use super::training::Division;
+use super::training::Training;
+use crate::estimate::EstimateTable;
+use crate::estimate::TooLarge;
+use crate::hardware::Accelerator;
+use crate::placement::Found;
+use crate::placement::Rank;
+use crate::plan::Flaw;
+use crate::plan::Job;
+use crate::plan::Placement;
+use crate::plan::Profile;
+use crate::plan::Recompute;
+use crate::plan::cost;
+use crate::profile::LayerPasses;
+use crate::profile::even_cut;
+use crate::profile::job;
+use crate::profile::pass::PassTime;
+use crate::profile::profile;
+use crate::schedule::ProofKind;
+use crate::units::Time;
+
+use super::Chosen;
+
+/// Finds the best way to train one model on chips; estimates are shared by all who have the table.
+#[derive(Clone, Copy)]
+pub struct Planner<'a> {
+    /// What may be chosen.
+    pub terms: &'a Terms,
+    /// What is trained.
+    pub training: &'a Training,
+    /// Estimates of operators.
+    pub table: &'a EstimateTable,
+}
+
+/// The best way to train on a chip, with all that it rests on.
+#[derive(Clone, Debug)]
+pub struct Best {
+    /// In figures.
+    pub chosen: Chosen,
+    /// Which division of the model.
+    pub division: usize,
+    /// Which layers form which stage.
+    pub found: Found,
+    /// The layers at that width and micro-batch.
+    pub profile: Profile,
+    /// What was asked of the placement.
+    pub job: Job,
+    /// Whether the strategy was given, not searched.
+    pub given: bool,
+}
+
+/// Why a division cannot be timed on a chip.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Untimed {
+    /// An operator or the optimizer's step is too large.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    /// Sums over the layers leave the range of integers.
+    #[error(transparent)]
+    Flaw(#[from] Flaw),
+}
+
+/// A division with its exact layer times.
+#[derive(Clone, Debug)]
+pub(super) struct Timed {
+    pub passes: Vec<LayerPasses>,
+    pub profile: Profile,
+    pub job: Job,
+}
+
+/// How good a strategy is; less is better. Among equals the faster wins, then fewer devices, fewer
+/// stages, and the division and recompute choice that come first.
+pub(super) type Score = (u128, Rank, usize, Recompute);
+
+/// A strategy that was found, and how good it is.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub score: Score,
+    pub found: Found,
+}
+
+/// Divisions timed on one chip, each when first asked for; `None` where an operator is too large to
+/// be timed: such a division is left out.
+pub(super) type TimedDivisions = BTreeMap<usize, Option<Timed>>;
+
+impl Planner<'_> {
+    /// The best way to train on a chip, whose bounds were prepared; `None` where nothing fits.
+    pub fn best(&self, chip: &Accelerator, bound: &SpaceBound) -> Option<Best> {
+        let figures = match self.terms.price {
+            Price::Time => Figures::Time,
+            Price::Energy => Figures::TimeAndEnergy,
+        };
+        let mut variants = bound.variants(self.terms, self.training, chip, figures);
+        let price = |variant: &Variant| self.terms.price.of(variant.least);
+        variants.sort_unstable_by_key(|v| (price(v), v.division, v.recompute));
+        let mut timed = TimedDivisions::new();
+        let Candidate { score, found } = self.search(chip, &variants, &mut timed)?;
+        let least = self.least_price(chip, &variants, &timed, score.0);
+        let (_, _, division, _) = score;
+        let timed = timed.remove(&division).flatten()?;
+        Some(self.settled(chip, division, found, timed, least))
+    }
+
+    /// The best way to train on any chip.
+    pub fn best_on(&self, chip: &Accelerator) -> Option<Best> {
+        self.best(chip, &self.bound_on(chip))
+    }
+
+    /// The bounds of one chip alone.
+    pub fn bound_on(&self, chip: &Accelerator) -> SpaceBound {
+        let design = chip.design();
+        let arrays = vec![(design.width, design.depth)];
+        SpaceBound::new(self.terms, self.training, arrays, &[design.hbm])
+    }
+
+    /// The best way to train with given degrees, repeated layers cut evenly: over micro-batches and
+    /// recompute choices. `None` where no such way fits.
+    pub fn given(&self, chip: &Accelerator, degrees: Degrees) -> Option<Best> {
+        let mut best: Option<(Candidate, Timed)> = None;
+        for (at, division) in self.training.divisions.iter().enumerate() {
+            if division.share.setting.tensor_parallel != degrees.tensor_parallel {
+                continue;
+            }
+            let Some(timed) = self.timed(division, chip) else { continue };
+            for &recompute in &self.terms.recompute {
+                let Some(found) = evenly_cut(&timed, degrees, recompute) else { continue };
+                let Some(standing) = self.standing(chip, division, &timed, &found) else {
+                    continue;
+                };
+                let score = (self.terms.price.of(standing), found.rank, at, recompute);
+                if best.as_ref().is_none_or(|(known, _)| score < known.score) {
+                    best = Some((Candidate { score, found }, timed.clone()));
+                }
+            }
+        }
+        let (Candidate { score, found }, timed) = best?;
+        let settled = self.settled(chip, score.2, found, timed, score.0);
+        Some(Best { given: true, ..settled })
+    }
+
+    /// The profile and the job of one division on a chip.
+    pub fn asked(&self, at: usize, chip: &Accelerator) -> Result<(Profile, Job), Untimed> {
+        let Timed { profile, job, .. } = self.measure(&self.training.divisions[at], chip)?;
+        Ok((profile, job))
+    }
+
+    fn search(
+        &self,
+        chip: &Accelerator,
+        variants: &[Variant],
+        timed: &mut TimedDivisions,
+    ) -> Option<Candidate> {
+        if self.terms.price == Price::Time && self.terms.power_cap_w.is_none() {
+            fastest::search(self, chip, variants, timed)
+        } else {
+            cheapest::search(self, chip, variants, timed)
+        }
+    }
+
+    /// The price if every schedule that is not proved ended at its bound; else the price itself.
+    fn least_price(
+        &self,
+        chip: &Accelerator,
+        variants: &[Variant],
+        timed: &TimedDivisions,
+        price: u128,
+    ) -> u128 {
+        let unproved = |pass: &PassTime| pass.proof.kind == ProofKind::None;
+        let is_unproved = |timed: &Timed| {
+            timed.passes.iter().any(|kind| unproved(&kind.forward) || unproved(&kind.backward))
+        };
+        if !timed.values().flatten().any(is_unproved) {
+            return price;
+        }
+        let mut shorter = timed.clone();
+        for Timed { passes, profile, .. } in shorter.values_mut().flatten() {
+            for (kind, passes) in profile.kinds.iter_mut().zip(passes) {
+                kind.forward = passes.forward.proof.lower_bound.min(kind.forward);
+                kind.backward = passes.backward.proof.lower_bound.min(kind.backward);
+            }
+        }
+        let found = self.search(chip, variants, &mut shorter);
+        found.map_or(price, |candidate| candidate.score.0.min(price))
+    }
+
+    fn settled(
+        &self,
+        chip: &Accelerator,
+        at: usize,
+        found: Found,
+        timed: Timed,
+        least_price: u128,
+    ) -> Best {
+        let division = &self.training.divisions[at];
+        let standing = self.measured(chip, division, &timed, &found);
+        let setting = &division.share.setting;
+        let chosen = Chosen {
+            standing,
+            least_price,
+            tensor_parallel: setting.tensor_parallel,
+            micro_batch: setting.micro_batch,
+            recompute: found.placement.recompute,
+            data_parallel: found.placement.data_parallel,
+            stages: found.rank.stages as u64,
+            devices: found.rank.devices,
+        };
+        let Timed { profile, job, .. } = timed;
+        Best { chosen, division: at, found, profile, job, given: false }
+    }
+
+    /// The time and energy of a placement; `None` where it draws more than the cap.
+    pub(super) fn standing(
+        &self,
+        chip: &Accelerator,
+        division: &Division,
+        timed: &Timed,
+        found: &Found,
+    ) -> Option<Standing> {
+        let standing = self.measured(chip, division, timed, found);
+        let power = standing.average_power(found.rank.devices);
+        let too_much = self.terms.power_cap_w.is_some_and(|cap| power > cap);
+        (!too_much).then_some(standing)
+    }
+
+    fn measured(
+        &self,
+        chip: &Accelerator,
+        division: &Division,
+        timed: &Timed,
+        found: &Found,
+    ) -> Standing {
+        // A batch beyond the range of a time, 213 days, counts as one of that length: such a design
+        // wins only where all are as slow.
+        let time = Time(u64::try_from(found.rank.time).unwrap_or(u64::MAX));
+        let energy = self.batch_energy(chip, division, timed);
+        Standing { time, energy: energy.of(&found.placement, found.rank.devices, time) }
+    }
+
+    pub(super) fn batch_energy<'b>(
+        &'b self,
+        chip: &'b Accelerator,
+        division: &'b Division,
+        timed: &'b Timed,
+    ) -> BatchEnergy<'b> {
+        BatchEnergy {
+            passes: &timed.passes,
+            profile: &timed.profile,
+            job: &timed.job,
+            chip,
+            optimizer: self.terms.optimizer,
+            table: self.table,
+            cluster: &division.cluster,
+        }
+    }
+
+    /// How long the layers of a division take on a chip; `None` where that cannot be said.
+    pub(super) fn timed(&self, division: &Division, chip: &Accelerator) -> Option<Timed> {
+        self.measure(division, chip).ok()
+    }
+
+    fn measure(&self, division: &Division, chip: &Accelerator) -> Result<Timed, Untimed> {
+        let Division { share, cluster, graphs, .. } = division;
+        let around = (chip, cluster);
+        let Terms { rule, optimizer, time_model, global_batch, .. } = *self.terms;
+        let passes = graphs.passes(share, around, self.table, rule)?;
+        let micro_batches = global_batch / share.setting.micro_batch;
+        let job = job(around, optimizer, micro_batches, time_model, self.table)?;
+        let profile = profile(share, &passes);
+        job.validate(&profile)?;
+        Ok(Timed { passes, profile, job })
+    }
+}
+
+/// The cut of given degrees into equal stages; `None` where it does not fit.
+fn evenly_cut(timed: &Timed, degrees: Degrees, recompute: Recompute) -> Option<Found> {
+    let Timed { profile, job, .. } = timed;
+    let Degrees { stages, data_parallel, .. } = degrees;
+    if data_parallel > job.micro_batches {
+        return None;
+    }
+    let pipeline = even_cut(&profile.sequence, stages)?;
+    let placement = Placement { data_parallel, recompute, pipeline };
+    let cost = cost(profile, job, &placement);
+    let fits = cost.devices <= job.devices
+        && cost.stages.iter().all(|stage| stage.memory.total() <= job.memory.into());
+    let rank = Rank { time: cost.time_per_batch, devices: cost.devices, stages };
+    fits.then_some(Found { rank, placement })
+}

@@ -1,0 +1,268 @@
+//! What no way to train a model on a chip can beat, for every chip of a space.
+//!
+//! In: a [`Training`], the shapes of arrays and the sizes of memory of a space. Out, for a chip: a
+//! [`Variant`] for each division and recompute choice, with a time and an energy that none of its
+//! placements can beat. docs/search.md says why each step is sound.
+
+use super::Terms;
+use super::pipeline_bound::LayerTimes;
+use super::pipeline_bound::PipelineBound;
+use super::pipeline_bound::PipelineLimits;
+use super::price::Standing;
+use super::roofline::PeakRates;
+use super::roofline::Sketch;
+use super::roofline::lowered;
+use super::training::Division;
+use super::training::Training;
+use crate::hardware::Accelerator;
+use crate::hardware::Use;
+use crate::parallel::LayerShare;
+use crate::plan::Job;
+use crate::plan::Links;
+use crate::plan::PerParameter;
+use crate::plan::Recompute;
+use crate::units::Bytes;
+use crate::units::Energy;
+use crate::units::Time;
+
+/// The bounds of one model, prepared for every shape of array and size of memory of a space.
+#[derive(Clone, Debug)]
+pub struct SpaceBound {
+    /// Ascending.
+    arrays: Vec<(u64, u64)>,
+    memories: Vec<Bytes>,
+    divisions: Vec<DivisionBound>,
+}
+
+/// The bounds of a division.
+#[derive(Clone, Debug)]
+struct DivisionBound {
+    /// By array shape, then by kind of layer, forward and backward.
+    sketches: Vec<Vec<[Sketch; 2]>>,
+    /// By size of off-chip memory, then by recompute choice.
+    pipelines: Vec<Vec<(Recompute, PipelineBound)>>,
+    repeated: (usize, u64),
+    /// How often each kind occurs.
+    occurrences: Vec<u64>,
+}
+
+/// A division and a recompute choice, with what none of its placements can beat.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// Which division of the training.
+    pub division: usize,
+    /// What is computed again.
+    pub recompute: Recompute,
+    /// The least time and energy of a batch.
+    pub least: Standing,
+}
+
+/// Which figures a bound is asked for: energy takes longer, and few objectives need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figures {
+    /// The energy is answered as 0.
+    Time,
+    /// Both.
+    TimeAndEnergy,
+}
+
+impl SpaceBound {
+    /// Prepares bounds for arrays of these shapes and devices of these sizes of memory.
+    pub fn new(
+        terms: &Terms,
+        training: &Training,
+        mut arrays: Vec<(u64, u64)>,
+        memories: &[Bytes],
+    ) -> Self {
+        arrays.sort_unstable();
+        arrays.dedup();
+        let divisions = training.divisions.iter();
+        let divisions = divisions
+            .map(|division| DivisionBound::new(terms, division, &arrays, memories))
+            .collect();
+        Self { divisions, arrays, memories: memories.to_vec() }
+    }
+
+    /// All variants that may fit on a chip whose array and memory were prepared.
+    pub fn variants(
+        &self,
+        terms: &Terms,
+        training: &Training,
+        chip: &Accelerator,
+        figures: Figures,
+    ) -> Vec<Variant> {
+        let design = chip.design();
+        let array = self.arrays.binary_search(&(design.width, design.depth));
+        let array = array.expect("the array of a chip was prepared");
+        let memory = self.memories.iter().position(|&size| size == design.hbm);
+        let memory = memory.expect("the memory of a chip was prepared");
+        let rates = PeakRates::of(chip);
+        let mut scratch = Vec::new();
+        let mut variants = Vec::new();
+        for (division, bound) in self.divisions.iter().enumerate() {
+            let times = bound.layer_times(array, &rates, &mut scratch);
+            for (recompute, pipeline) in &bound.pipelines[memory] {
+                let Some(time) = pipeline.least_time(times) else { continue };
+                let energy = match figures {
+                    Figures::Time => Energy::ZERO,
+                    Figures::TimeAndEnergy => {
+                        let divided = &training.divisions[division];
+                        least_energy(
+                            terms,
+                            divided,
+                            *recompute,
+                            bound.work(times, *recompute),
+                            chip,
+                        )
+                    }
+                };
+                let least = Standing { time: Time(time), energy };
+                variants.push(Variant { division, recompute: *recompute, least });
+            }
+        }
+        variants
+    }
+
+    /// What no way to train on a chip can beat in time, nor in energy; `None` where it surely does
+    /// not fit.
+    pub fn least(
+        &self,
+        terms: &Terms,
+        training: &Training,
+        chip: &Accelerator,
+        figures: Figures,
+    ) -> Option<Standing> {
+        let variants = self.variants(terms, training, chip, figures);
+        let least = variants.iter().map(|variant| variant.least);
+        least.reduce(|a, b| Standing { time: a.time.min(b.time), energy: a.energy.min(b.energy) })
+    }
+}
+
+impl DivisionBound {
+    fn new(terms: &Terms, division: &Division, arrays: &[(u64, u64)], memories: &[Bytes]) -> Self {
+        let sketches = arrays.iter().map(|&(width, depth)| {
+            let both = |passes: &[_; 2]| [0, 1].map(|at| Sketch::new(&passes[at], width, depth));
+            division.needs().iter().map(both).collect()
+        });
+        let pipelines = memories.iter().map(|&memory| {
+            let choices = terms.recompute.iter();
+            choices.map(|&how| (how, pipeline_bound(terms, division, memory, how))).collect()
+        });
+        Self {
+            sketches: sketches.collect(),
+            pipelines: pipelines.collect(),
+            repeated: division.repeated,
+            occurrences: division.occurrences(),
+        }
+    }
+
+    /// What the layers take at the least.
+    fn layer_times(&self, array: usize, rates: &PeakRates, scratch: &mut Vec<f64>) -> LayerTimes {
+        let mut times = LayerTimes::default();
+        for (kind, [forward, backward]) in self.sketches[array].iter().enumerate() {
+            let forward = forward.least_time(rates, scratch);
+            let backward = backward.least_time(rates, scratch);
+            if kind == self.repeated.0 {
+                (times.forward, times.backward) = (forward, backward);
+            } else {
+                times.others_forward += forward * self.occurrences[kind] as f64;
+                times.others_backward += backward * self.occurrences[kind] as f64;
+            }
+        }
+        times
+    }
+
+    /// Picoseconds of all passes of one micro-batch over all layers, at the least.
+    fn work(&self, times: LayerTimes, recompute: Recompute) -> f64 {
+        let repeated = self.repeated.1 as f64;
+        let forward = times.forward * repeated + times.others_forward;
+        let backward = times.backward * repeated + times.others_backward;
+        forward * forward_passes(recompute) as f64 + backward
+    }
+}
+
+/// How often every layer's forward pass runs at the least for each micro-batch. Where a stage
+/// repeats, its last one does not, and that may hold nearly everything.
+pub fn forward_passes(recompute: Recompute) -> u64 {
+    match recompute {
+        Recompute::None | Recompute::Stage => 1,
+        Recompute::Full => 2,
+    }
+}
+
+/// Femtojoules of a batch at the least, where all passes of a micro-batch take `work` picoseconds
+/// together.
+///
+/// In any pipeline, devices x time is at least what all stages work for all micro-batches, so power
+/// at rest counts at least that long.
+fn least_energy(
+    terms: &Terms,
+    division: &Division,
+    recompute: Recompute,
+    work: f64,
+    chip: &Accelerator,
+) -> Energy {
+    let setting = &division.share.setting;
+    let micro_batches = terms.global_batch / setting.micro_batch;
+    let hbm_fj = chip.vector(Use::Spread).energies.hbm;
+    let computing = division.least_energy(forward_passes(recompute), hbm_fj)
+        * u128::from(micro_batches)
+        * u128::from(setting.tensor_parallel);
+    let busy = u128::from(lowered(work))
+        * u128::from(micro_batches)
+        * u128::from(division.devices_per_stage());
+    // A microwatt for a picosecond is a thousandth of a femtojoule; each device may round down.
+    let at_rest =
+        (chip.static_power_uw() * busy / 1000).saturating_sub(u128::from(division.cluster.devices));
+    Energy(computing + at_rest)
+}
+
+fn pipeline_bound(
+    terms: &Terms,
+    division: &Division,
+    memory: Bytes,
+    recompute: Recompute,
+) -> PipelineBound {
+    let job = job_without_step(terms, division, memory);
+    let share = &division.share;
+    let (kind, repeated) = division.repeated;
+    let layer: &LayerShare = &share.kinds[kind];
+    let held = &job.per_parameter;
+    let limits = PipelineLimits {
+        devices: job.devices,
+        devices_per_stage: division.devices_per_stage(),
+        micro_batches: job.micro_batches,
+        layers: share.sequence.len() as u64,
+        repeated,
+        recompute,
+        time_model: job.time_model,
+        capacity: job.memory,
+        state: layer.parameters * (held.weight + held.gradient + held.state),
+        kept: layer.kept.0,
+        input: layer.input.0,
+    };
+    let parameters: u64 = share.sequence.iter().map(|&kind| share.kinds[kind].parameters).sum();
+    let width = share.setting.tensor_parallel;
+    // Some stage holds at least the average number of parameters.
+    PipelineBound::new(limits, |replicas, stages| {
+        job.least_exchange(parameters / stages, width, replicas)
+    })
+}
+
+/// The job of a division, the optimizer's step left out: what bounds may know.
+fn job_without_step(terms: &Terms, division: &Division, memory: Bytes) -> Job {
+    let optimizer = terms.optimizer;
+    Job {
+        micro_batches: terms.global_batch / division.share.setting.micro_batch,
+        devices: division.cluster.devices,
+        memory: memory.0,
+        links: Links::Network(division.cluster.network),
+        per_parameter: PerParameter {
+            weight: optimizer.weight().0,
+            gradient: optimizer.gradient().0,
+            state: optimizer.state().0,
+            step_per_gibi: 0,
+        },
+        time_model: terms.time_model,
+    }
+}

@@ -1,0 +1,132 @@
+//! The energy of a batch: all operators on all devices, what crosses the network, and power at
+//! rest.
+//!
+//! Network energy per byte and power at rest per area are assumptions of the hardware file.
+
+use crate::estimate::EstimateTable;
+use crate::hardware::Accelerator;
+use crate::hardware::Cluster;
+use crate::hardware::Use;
+use crate::model::Optimizer;
+use crate::plan::Job;
+use crate::plan::Placement;
+use crate::plan::Profile;
+use crate::plan::Recompute;
+use crate::profile::LayerPasses;
+use crate::units::Energy;
+use crate::units::Time;
+
+/// What the energy of a batch depends on besides its placement.
+#[derive(Clone, Copy)]
+pub struct BatchEnergy<'a> {
+    /// By kind of layer.
+    pub passes: &'a [LayerPasses],
+    /// The layers.
+    pub profile: &'a Profile,
+    /// What was asked of the placement.
+    pub job: &'a Job,
+    /// What it runs on.
+    pub chip: &'a Accelerator,
+    /// Whose step ends a batch.
+    pub optimizer: Optimizer,
+    /// What the step is asked from.
+    pub table: &'a EstimateTable,
+    /// The devices.
+    pub cluster: &'a Cluster,
+}
+
+impl BatchEnergy<'_> {
+    /// Femtojoules of a batch placed so, on so many devices for so long, all devices together.
+    pub fn of(&self, placement: &Placement, devices: u64, time: Time) -> Energy {
+        self.computing(placement)
+            + self.network(placement.data_parallel, self.sent_between_stages(placement))
+            + self.steps(placement)
+            + self.at_rest(devices, time)
+    }
+
+    /// Femtojoules that no cut into `n_stages` can beat, on so many devices for at least so long.
+    pub fn least(
+        &self,
+        recompute: Recompute,
+        data_parallel: u64,
+        n_stages: u64,
+        devices: u64,
+        time: Time,
+    ) -> Energy {
+        let again = u64::from(recompute == Recompute::Full);
+        let layers = self.profile.sequence.iter().map(|&kind| {
+            let passes = &self.passes[kind];
+            passes.forward.energy * (1 + again) + passes.backward.energy
+        });
+        let computing = layers.sum::<Energy>() * self.job.micro_batches * self.profile.width;
+        let sent = match self.profile.is_chain() {
+            true => self.profile.edges.iter().map(|edge| edge.size).min().unwrap_or(0),
+            false => 0,
+        };
+        computing + self.network(data_parallel, sent * (n_stages - 1)) + self.at_rest(devices, time)
+    }
+
+    /// All passes of a batch on all devices.
+    fn computing(&self, placement: &Placement) -> Energy {
+        let pipeline = &placement.pipeline;
+        let last = pipeline.n_stages() - 1;
+        let stage = |(at, layers): (usize, &[usize])| -> Energy {
+            let again = match placement.recompute {
+                Recompute::None => 0,
+                Recompute::Full => 1,
+                Recompute::Stage => u64::from(at != last),
+            };
+            let layer = |&layer: &usize| {
+                let passes = &self.passes[self.profile.sequence[layer]];
+                passes.forward.energy * (1 + again) + passes.backward.energy
+            };
+            layers.iter().map(layer).sum()
+        };
+        let one = pipeline.stages().enumerate().map(stage).sum::<Energy>();
+        one * self.job.micro_batches * self.profile.width
+    }
+
+    /// What crosses between devices: `sent` bytes to later stages for each micro-batch, as much
+    /// back, and the replicas' rings, in which each of d members sends its gradients 2·(d − 1)/d
+    /// times.
+    fn network(&self, data_parallel: u64, sent: u64) -> Energy {
+        let sends = u128::from(sent) * 2 * u128::from(self.job.micro_batches);
+        let parameters: u64 = self.profile.layers().map(|layer| layer.parameters).sum();
+        let gradients = u128::from(parameters) * u128::from(self.job.per_parameter.gradient);
+        let exchanged = 2 * (u128::from(data_parallel) - 1) * gradients;
+        let per_byte = u128::from(self.chip.vector(Use::Spread).network_fj_per_byte);
+        Energy((sends + exchanged) * per_byte) * self.profile.width
+    }
+
+    /// Bytes that one device of the width sends to later stages for one micro-batch.
+    fn sent_between_stages(&self, placement: &Placement) -> u64 {
+        let mut stage_of = vec![0; self.profile.n_layers()];
+        for (stage, layers) in placement.pipeline.stages().enumerate() {
+            for &layer in layers {
+                stage_of[layer] = stage;
+            }
+        }
+        let crossing =
+            self.profile.edges.iter().filter(|edge| stage_of[edge.from] != stage_of[edge.to]);
+        crossing.map(|edge| edge.size).sum()
+    }
+
+    /// The optimizer's step on all devices.
+    fn steps(&self, placement: &Placement) -> Energy {
+        let stage = |layers: &[usize]| -> Energy {
+            let parameters = layers.iter().map(|&layer| self.profile.layer(layer).parameters).sum();
+            let step = self.optimizer.step(parameters);
+            let found = self.table.estimate(&step, self.chip, self.cluster, Use::Spread);
+            found.map_or(Energy::ZERO, |estimate| estimate.energy)
+        };
+        let all: Energy = placement.pipeline.stages().map(stage).sum();
+        all * self.profile.width * placement.data_parallel
+    }
+
+    /// Power at rest of all devices in use.
+    fn at_rest(&self, devices: u64, time: Time) -> Energy {
+        // A microwatt for a picosecond is 10⁻¹⁸ J, a thousandth of a femtojoule.
+        let one = self.chip.static_power_uw() * u128::from(time.0) / 1000;
+        Energy(one) * devices
+    }
+}

@@ -1,0 +1,336 @@
+//! A way to train told in full: plan, stages, schedules and mappings.
+
+use super::Best;
+use super::Chosen;
+use super::Planner;
+use super::Terms;
+use super::Training;
+use super::result::Breakdown;
+use super::result::LayerCount;
+use super::result::LayerFacts;
+use super::result::MappingFacts;
+use super::result::MatmulFacts;
+use super::result::MemoryFacts;
+use super::result::ModelResult;
+use super::result::OpFacts;
+use super::result::PassFacts;
+use super::result::ScheduleProof;
+use super::result::StageFacts;
+use super::result::StrategyFacts;
+use crate::estimate::Estimate;
+use crate::estimate::OpCosts;
+use crate::estimate::tensor_core;
+use crate::graph::Dag;
+use crate::hardware::Accelerator;
+use crate::hardware::Cluster;
+use crate::hardware::Use;
+use crate::model::op::Op;
+use crate::model::op::Work;
+use crate::plan::Answer;
+use crate::plan::Cost;
+use crate::plan::Plan;
+use crate::plan::Proof;
+use crate::plan::Recompute;
+use crate::plan::Training as PlanTraining;
+use crate::plan::Units;
+use crate::plan::cost;
+use crate::profile::parts::PassParts;
+use crate::profile::parts::parts;
+use crate::profile::pass;
+use crate::profile::pass::PassGraph;
+use crate::profile::pass::ScheduledPass;
+use crate::schedule::Limits;
+use crate::units::Time;
+
+impl Planner<'_> {
+    /// A way to train in full: its plan, what it costs, and every schedule and mapping.
+    pub fn result(&self, chip: &Accelerator, best: &Best) -> ModelResult {
+        result(self, chip, best)
+    }
+}
+
+/// What a way to train amounts to, for people.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the name says what it is")]
+pub struct Rates {
+    pub sequences_per_s: f64,
+    pub tokens_per_s: f64,
+    pub mfu: f64,
+    pub mfu_requested_devices: f64,
+    pub energy_per_token_j: f64,
+}
+
+impl Rates {
+    /// Those of a way to train on a chip of such a peak.
+    pub fn of(
+        terms: &Terms,
+        training: &Training,
+        peak_flops_per_second: u128,
+        chosen: &Chosen,
+    ) -> Self {
+        let seconds = chosen.standing.time.seconds();
+        let sequences = terms.global_batch as f64;
+        let tokens = sequences * training.sequence as f64;
+        let flops = training.flops_per_sequence.0 as f64 * sequences;
+        let mfu = |devices: u64| flops / (devices as f64 * peak_flops_per_second as f64 * seconds);
+        Self {
+            sequences_per_s: sequences / seconds,
+            tokens_per_s: tokens / seconds,
+            mfu: mfu(chosen.devices),
+            mfu_requested_devices: mfu(terms.cluster.devices),
+            energy_per_token_j: chosen.standing.energy.joules() / tokens,
+        }
+    }
+}
+
+fn result(planner: &Planner, chip: &Accelerator, best: &Best) -> ModelResult {
+    let training = planner.training;
+    let division = &training.divisions[best.division];
+    let share = &division.share;
+    let costs = cost(&best.profile, &best.job, &best.found.placement);
+    let passes: Vec<[Detail; 2]> = share
+        .kinds
+        .iter()
+        .map(|kind| {
+            [&kind.forward, &kind.backward]
+                .map(|ops| Detail::new(planner, chip, &division.cluster, ops))
+        })
+        .collect();
+    let layers = share.kinds.iter().enumerate().map(|(kind, layer)| {
+        let [forward, backward] = &passes[kind];
+        LayerFacts {
+            kind: layer.name.clone(),
+            count: share.sequence.iter().filter(|&&at| at == kind).count(),
+            forward: forward.facts(planner, chip, &layer.forward),
+            backward: backward.facts(planner, chip, &layer.backward),
+        }
+    });
+    let rates = Rates::of(planner.terms, training, chip.peak_flops_per_second(), &best.chosen);
+    let plan = plan(planner, chip, best);
+    ModelResult {
+        model: training.name.clone(),
+        time_per_batch_s: best.chosen.standing.time.seconds(),
+        simulated_time_per_batch_s: plan.answer.simulated.map(|ticks| Time(ticks).seconds()),
+        throughput_sequences_per_s: rates.sequences_per_s,
+        tokens_per_s: rates.tokens_per_s,
+        mfu: rates.mfu,
+        mfu_requested_devices: rates.mfu_requested_devices,
+        energy_per_batch_j: best.chosen.standing.energy.joules(),
+        energy_per_token_j: rates.energy_per_token_j,
+        average_power_w: best.chosen.average_power(),
+        strategy: strategy(best),
+        breakdown_s: breakdown(best, &costs, &passes),
+        stages: stages(best, &costs),
+        n_micro_batches: costs.micro_batches,
+        layers: layers.collect(),
+        plan,
+    }
+}
+
+fn strategy(best: &Best) -> StrategyFacts {
+    let chosen = &best.chosen;
+    let recompute = match chosen.recompute {
+        Recompute::None => "no recompute",
+        Recompute::Full => "full recompute",
+        Recompute::Stage => "recompute by stage",
+    };
+    StrategyFacts {
+        data_parallel: chosen.data_parallel,
+        pipeline_stages: chosen.stages,
+        tensor_parallel: chosen.tensor_parallel,
+        micro_batch: chosen.micro_batch,
+        recompute: chosen.recompute.to_string(),
+        devices_used: chosen.devices,
+        sentence: format!(
+            "{} replicas x {} stages x {} wide, micro-batch {}, {recompute}",
+            chosen.data_parallel, chosen.stages, chosen.tensor_parallel, chosen.micro_batch
+        ),
+    }
+}
+
+fn plan(planner: &Planner, chip: &Accelerator, best: &Best) -> Plan {
+    let Planner { terms, training, .. } = *planner;
+    let mut widths: Vec<u64> =
+        training.divisions.iter().map(|division| division.share.setting.tensor_parallel).collect();
+    widths.sort_unstable();
+    widths.dedup();
+    Plan {
+        schema: Plan::SCHEMA.into(),
+        version: Plan::VERSION,
+        name: training.name.clone(),
+        units: Units::physical(),
+        training: Some(PlanTraining {
+            design: terms.design.clone(),
+            global_batch: terms.global_batch,
+            micro_batch: best.chosen.micro_batch,
+            sequence: training.sequence,
+            optimizer: terms.optimizer.name().into(),
+            attention: terms.attention.name().into(),
+            sequence_parallel: terms.sequence_parallel,
+            flops_per_sequence: training.flops_per_sequence.0,
+            peak_flops_per_second: u64::try_from(chip.peak_flops_per_second()).unwrap_or(u64::MAX),
+        }),
+        job: best.job.clone(),
+        profile: best.profile.clone(),
+        answer: Answer::new(&best.profile, &best.job, &best.found.placement),
+        proof: if best.given {
+            Proof::Given
+        } else {
+            Proof::Optimal {
+                widths,
+                recompute: terms.recompute.clone(),
+                micro_batch_sizes: terms.micro_batches.clone(),
+            }
+        },
+    }
+}
+
+fn stages(best: &Best, costs: &Cost) -> Vec<StageFacts> {
+    let stages = costs.stages.iter().zip(best.found.placement.pipeline.stages());
+    stages
+        .map(|(stage, layers)| {
+            let mut counts: Vec<LayerCount> = Vec::new();
+            for &layer in layers {
+                let kind = &best.profile.layer(layer).name;
+                match counts.last_mut().filter(|last| last.kind == *kind) {
+                    Some(last) => last.count += 1,
+                    None => counts.push(LayerCount { kind: kind.clone(), count: 1 }),
+                }
+            }
+            let bytes = |size: u128| u64::try_from(size).unwrap_or(u64::MAX);
+            StageFacts {
+                first_layer: layers.first().copied().unwrap_or(0),
+                n_layers: layers.len(),
+                layers: counts,
+                devices: stage.devices,
+                forward_s: Time(stage.time.forward).seconds(),
+                backward_s: Time(stage.time.backward).seconds(),
+                load_s: Time(stage.time.load()).seconds(),
+                memory_bytes: MemoryFacts {
+                    weights: bytes(stage.memory.weights),
+                    gradients: bytes(stage.memory.gradients),
+                    optimizer_state: bytes(stage.memory.optimizer_state),
+                    activations: bytes(stage.memory.activations),
+                },
+                memory_limit_bytes: best.job.memory,
+            }
+        })
+        .collect()
+}
+
+/// Where the time of a batch goes, seen from its slowest stage: its work for every micro-batch by
+/// what limits it, what it waits for, and the slowest end.
+fn breakdown(best: &Best, costs: &Cost, passes: &[[Detail; 2]]) -> Breakdown {
+    let slowest = costs
+        .stages
+        .iter()
+        .enumerate()
+        .max_by_key(|(at, stage)| (stage.time.load(), std::cmp::Reverse(*at)));
+    let Some((at, stage)) = slowest else { return Breakdown::default() };
+    let layers = best.found.placement.pipeline.stages().nth(at).unwrap_or_default();
+    let last = at + 1 == costs.stages.len();
+    let again = match best.found.placement.recompute {
+        Recompute::None => 0.0,
+        Recompute::Full => 1.0,
+        Recompute::Stage => f64::from(u8::from(!last)),
+    };
+    let rounds = costs.micro_batches as f64;
+    let mut parts = Breakdown::default();
+    for &layer in layers {
+        let [forward, backward] = &passes[best.profile.sequence[layer]];
+        parts.add(&forward.parts, rounds * (1.0 + again));
+        parts.add(&backward.parts, rounds);
+    }
+    parts.pipeline_transfers = rounds * Time(stage.transfer).seconds();
+    let end = costs.stages.iter().max_by_key(|stage| stage.end());
+    if let Some(end) = end {
+        parts.gradient_exchange = Time(end.exchange).seconds();
+        parts.optimizer = Time(end.step).seconds();
+    }
+    // What is left is waiting: every other part is counted exactly once above.
+    let total = best.chosen.standing.time.seconds();
+    parts.bubble = (total - parts.total()).max(0.0);
+    parts
+}
+
+/// One pass with its schedule and where its time goes.
+struct Detail {
+    costs: Vec<OpCosts>,
+    pass: ScheduledPass,
+    parts: PassParts,
+}
+
+impl Detail {
+    fn new(planner: &Planner, chip: &Accelerator, cluster: &Cluster, ops: &Dag<Op>) -> Self {
+        let costs = pass::costs(ops, chip, cluster, planner.table)
+            .expect("operators of an evaluated design can be timed");
+        let rule = planner.terms.rule;
+        let pass = PassGraph::new(ops).schedule(&costs, chip, rule, &Limits::DEFAULT);
+        let parts = parts(ops, &costs, &pass);
+        Self { costs, pass, parts }
+    }
+
+    fn facts(&self, planner: &Planner, chip: &Accelerator, ops: &Dag<Op>) -> PassFacts {
+        let total = &self.pass.total;
+        let operators = ops.ids().map(|id| {
+            let run = self.pass.schedule.runs[id.index()];
+            let cost = &self.costs[id.index()];
+            let estimate = if run.spread { &cost.spread } else { &cost.alone };
+            let op = ops.node(id);
+            OpFacts {
+                name: op.name.clone(),
+                core: op.core().name().into(),
+                start_s: Time(run.start).seconds(),
+                end_s: Time(self.pass.schedule.end(&self.pass.problem, id)).seconds(),
+                spread: run.spread,
+                cores: [run.tensor, run.vector].into_iter().flatten().collect(),
+                ..op_facts(op, estimate, run.spread, planner, chip)
+            }
+        });
+        PassFacts {
+            time_s: total.time.seconds(),
+            makespan_s: total.makespan.seconds(),
+            hbm_s: total.hbm.seconds(),
+            glb_s: total.glb.seconds(),
+            proof: ScheduleProof {
+                kind: total.proof.kind.name().into(),
+                lower_bound_s: Time(total.proof.lower_bound).seconds(),
+                gap: total.proof.gap(total.time.0),
+            },
+            operators: operators.collect(),
+        }
+    }
+}
+
+/// What an operator is and costs; when it runs is for the caller to say.
+fn op_facts(
+    op: &Op,
+    estimate: &Estimate,
+    spread: bool,
+    planner: &Planner,
+    chip: &Accelerator,
+) -> OpFacts {
+    let mut facts = OpFacts {
+        name: String::new(),
+        core: String::new(),
+        start_s: 0.0,
+        end_s: 0.0,
+        spread,
+        cores: Vec::new(),
+        flops: op.flops().0 as f64,
+        hbm_bytes: estimate.hbm.0,
+        energy_j: estimate.energy.joules(),
+        limit: estimate.limit.name().into(),
+        matmul: None,
+        mapping: None,
+    };
+    if let Work::Matmul { matmul, homes, .. } = &op.work {
+        facts.matmul = Some(MatmulFacts { b: matmul.b, m: matmul.m, k: matmul.k, n: matmul.n });
+        let spec = chip.tensor(if spread { Use::Spread } else { Use::Alone });
+        let slack = planner.terms.options.energy_slack;
+        let mut scratch = tensor_core::Scratch::default();
+        facts.mapping = tensor_core::best(matmul, *homes, &spec, slack, &mut scratch)
+            .map(|(mapping, _)| MappingFacts::from(&mapping));
+    }
+    facts
+}

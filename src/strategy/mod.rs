@@ -1,0 +1,90 @@
+//! What is the best way to train a model on **one** chip, and what can none beat?
+//!
+//! In: a model made ready ([`Training`]) on given [`Terms`], and a chip. Out: the [`Best`] strategy
+//! by its [`Price`], exactly, with the placement that it rests on ([`Planner`]); and bounds that
+//! need no estimate ([`SpaceBound`]).
+//!
+//! `place` and `search` ask here alike. Not here: which chip is best (see `search`), and how layers
+//! are cut into stages (see `placement`).
+
+mod best;
+mod bound;
+mod cheapest;
+mod energy;
+mod facts;
+mod fastest;
+mod pipeline_bound;
+mod price;
+pub mod result;
+pub mod roofline;
+mod terms;
+mod training;
+
+pub use best::Best;
+pub use best::Planner;
+pub use best::Untimed;
+pub use bound::Figures;
+pub use bound::SpaceBound;
+pub use bound::Variant;
+pub use energy::BatchEnergy;
+pub use facts::Rates;
+pub use price::Price;
+pub use price::Standing;
+pub use terms::Terms;
+pub use training::Division;
+pub use training::Training;
+pub use training::Untrainable;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::plan::Recompute;
+
+/// The best way to train one model on one chip, in figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// How good it is.
+    pub standing: Standing,
+    /// The price if every schedule that is not proved ended at its bound; else the price itself.
+    pub least_price: u128,
+    /// Devices that share a layer.
+    pub tensor_parallel: u64,
+    /// Sequences in a micro-batch.
+    pub micro_batch: u64,
+    /// What is computed again.
+    pub recompute: Recompute,
+    /// Copies of the pipeline.
+    pub data_parallel: u64,
+    /// Stages of a pipeline.
+    pub stages: u64,
+    /// Devices in use.
+    pub devices: u64,
+}
+
+impl Chosen {
+    /// Average power of a device in use, in watts.
+    pub fn average_power(&self) -> f64 {
+        self.standing.average_power(self.devices)
+    }
+
+    /// Whether no forward pass runs twice: a single stage is the last one, which repeats nothing
+    /// where stages repeat.
+    pub fn repeats_nothing(&self) -> bool {
+        match self.recompute {
+            Recompute::None => true,
+            Recompute::Stage => self.stages == 1,
+            Recompute::Full => false,
+        }
+    }
+}
+
+/// A strategy that somebody gives: stages, replicas and width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Degrees {
+    /// Stages of a pipeline.
+    pub stages: usize,
+    /// Copies of the pipeline.
+    pub data_parallel: u64,
+    /// Devices that share a layer.
+    pub tensor_parallel: u64,
+}

@@ -1,0 +1,251 @@
+//! A model made ready to be trained: one device's share of it at every width and micro-batch, and
+//! what each needs at the least.
+
+use super::Terms;
+use super::roofline::OpNeeds;
+use crate::estimate::VectorCosts;
+use crate::estimate::vector_core::cycles_per_element;
+use crate::graph::Dag;
+use crate::hardware::Cluster;
+use crate::hardware::network::Exchange;
+use crate::hardware::network::Group;
+use crate::model::Attention;
+use crate::model::Model;
+use crate::model::op::Home;
+use crate::model::op::Homes;
+use crate::model::op::Matmul;
+use crate::model::op::Op;
+use crate::model::op::VectorWork;
+use crate::model::op::Work;
+use crate::parallel::Illegal;
+use crate::parallel::Setting;
+use crate::parallel::Share;
+use crate::parallel::legal_widths;
+use crate::parallel::shard;
+use crate::placement::MOST_LAYERS;
+use crate::profile::LayerGraphs;
+use crate::units::Bytes;
+use crate::units::Flops;
+
+/// Femtojoules of one multiplication and addition at 16 bits.
+const MAC_FJ: u128 = 938;
+
+/// A model that is trained, and every way to divide it that the terms allow.
+#[derive(Clone, Debug)]
+pub struct Training {
+    /// What the user calls it.
+    pub name: String,
+    /// The model itself.
+    pub model: Model,
+    /// Tokens in a sequence.
+    pub sequence: u64,
+    /// Operations of training one sequence, nothing computed twice.
+    pub flops_per_sequence: Flops,
+    /// One for each legal width and micro-batch; on a network of nodes once more for plans that
+    /// are confined to one node.
+    pub divisions: Vec<Division>,
+}
+
+/// A model at one width and micro-batch.
+#[derive(Clone, Debug)]
+pub struct Division {
+    /// What one device does.
+    pub share: Share,
+    /// The devices that plans of this division may use.
+    pub cluster: Cluster,
+    /// Its layers, ready to be timed on any chip.
+    pub graphs: LayerGraphs,
+    /// The kind of layer that occurs most often, and how often.
+    pub repeated: (usize, u64),
+    /// By kind of layer: what its operators need at the least, forward and backward.
+    needs: Vec<[Dag<OpNeeds>; 2]>,
+    /// Of all layers, forward and backward.
+    work: [PassWork; 2],
+}
+
+/// What passes over all layers come to on one device.
+#[derive(Clone, Copy, Debug, Default)]
+struct PassWork {
+    macs: u128,
+    hbm_bytes: u128,
+}
+
+/// Why a model cannot be trained on these terms at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Untrainable {
+    /// The setting is not legal for the model.
+    #[error(transparent)]
+    Setting(#[from] Illegal),
+    /// None of the widths divides the model.
+    #[error("none of the tensor-parallel widths {asked:?} divides it; legal are {legal:?}")]
+    NoWidth {
+        /// What was asked for.
+        asked: Vec<u64>,
+        /// What would do.
+        legal: Vec<u64>,
+    },
+    /// Tables of stages would outgrow a machine.
+    #[error("it has {found} layers; placed are at most {MOST_LAYERS}")]
+    TooDeep {
+        /// How many it has.
+        found: usize,
+    },
+}
+
+impl Training {
+    /// Makes a model ready on the given terms; widths that do not divide it are left out.
+    pub fn new(
+        name: &str,
+        model: Model,
+        sequence: u64,
+        terms: &Terms,
+    ) -> Result<Self, Untrainable> {
+        if model.sequence.len() > MOST_LAYERS {
+            return Err(Untrainable::TooDeep { found: model.sequence.len() });
+        }
+        let legal = legal_widths(&model.spec);
+        let widths: Vec<u64> =
+            terms.widths.iter().copied().filter(|width| legal.contains(width)).collect();
+        if widths.is_empty() {
+            return Err(Untrainable::NoWidth { asked: terms.widths.clone(), legal });
+        }
+        let mut divisions = Vec::new();
+        for devices in terms.cluster.network.scopes(terms.cluster.devices) {
+            let cluster = Cluster { devices, ..terms.cluster };
+            for &width in widths.iter().filter(|&&width| width <= devices) {
+                for &micro_batch in &terms.micro_batches {
+                    let share = shard(&model, terms.setting(sequence, width, micro_batch))?;
+                    divisions.push(Division::new(share, terms.options.vector_costs, cluster));
+                }
+            }
+        }
+        let flops_per_sequence = flops_per_sequence(&model, sequence)?;
+        let name = name.to_owned();
+        Ok(Self { name, flops_per_sequence, model, sequence, divisions })
+    }
+}
+
+impl Division {
+    /// Prepares a share; `cluster` is what its exchanges run on.
+    pub fn new(share: Share, costs: VectorCosts, cluster: Cluster) -> Self {
+        let occurrences = occurrences(&share);
+        let most = (0..share.kinds.len()).rev().max_by_key(|&kind| occurrences[kind]);
+        let repeated = most.map_or((0, 0), |kind| (kind, occurrences[kind]));
+        let element = share.setting.element;
+        let needs: Vec<[Dag<OpNeeds>; 2]> = share
+            .kinds
+            .iter()
+            .map(|kind| {
+                [&kind.forward, &kind.backward]
+                    .map(|pass| pass.map(|op| needs(op, costs, element, &cluster)))
+            })
+            .collect();
+        let mut work = [PassWork::default(); 2];
+        for (passes, &count) in needs.iter().zip(&occurrences) {
+            for (sum, pass) in work.iter_mut().zip(passes) {
+                for op in pass.nodes() {
+                    let macs = op.matmul.map_or(0, |matmul| matmul.flops().0 / 2);
+                    sum.macs += macs * u128::from(count);
+                    sum.hbm_bytes += u128::from(op.hbm_bytes) * u128::from(count);
+                }
+            }
+        }
+        let graphs = LayerGraphs::new(&share);
+        Self { share, cluster, graphs, repeated, needs, work }
+    }
+
+    /// Femtojoules of one micro-batch through all layers on one device, at the least, with so many
+    /// forward passes: each multiply-accumulate, and each byte that must cross HBM, at `hbm_fj` for
+    /// 8 of them.
+    pub fn least_energy(&self, forwards: u64, hbm_fj: u64) -> u128 {
+        let of = |work: &PassWork| work.macs * MAC_FJ + work.hbm_bytes * u128::from(hbm_fj) / 8;
+        let [forward, backward] = &self.work;
+        of(forward) * u128::from(forwards) + of(backward)
+    }
+
+    /// How often each kind of layer occurs.
+    pub fn occurrences(&self) -> Vec<u64> {
+        occurrences(&self.share)
+    }
+
+    /// By kind of layer: what its operators need at the least, forward and backward.
+    pub fn needs(&self) -> &[[Dag<OpNeeds>; 2]] {
+        &self.needs
+    }
+
+    /// Sums a figure of each pass over all layers of the model.
+    pub fn sum_over_passes(&self, figure: impl Fn(&Dag<OpNeeds>) -> u64) -> u128 {
+        let kinds = self.needs.iter().zip(self.occurrences());
+        kinds
+            .map(|(passes, count)| {
+                let both: u128 = passes.iter().map(|pass| u128::from(figure(pass))).sum();
+                both * u128::from(count)
+            })
+            .sum()
+    }
+
+    /// Devices that every stage takes at the least.
+    pub fn devices_per_stage(&self) -> u64 {
+        let all_are_wide = self.share.kinds.iter().all(|kind| kind.tensor_parallel);
+        if all_are_wide { self.share.setting.tensor_parallel } else { 1 }
+    }
+}
+
+fn occurrences(share: &Share) -> Vec<u64> {
+    let count = |kind| share.sequence.iter().filter(|&&at| at == kind).count() as u64;
+    (0..share.kinds.len()).map(count).collect()
+}
+
+/// Operations of training one sequence, nothing computed twice.
+fn flops_per_sequence(model: &Model, sequence: u64) -> Result<Flops, Illegal> {
+    let setting = Setting {
+        micro_batch: 1,
+        sequence,
+        tensor_parallel: 1,
+        sequence_parallel: false,
+        attention: Attention::Stored,
+        element: Bytes(2),
+    };
+    let share = shard(model, setting)?;
+    let of_kind = |kind: usize| -> Flops {
+        let layer = &share.kinds[kind];
+        layer.forward.nodes().iter().chain(layer.backward.nodes()).map(Op::flops).sum()
+    };
+    Ok(share.sequence.iter().map(|&kind| of_kind(kind)).sum())
+}
+
+/// What an operator needs on any design.
+fn needs(op: &Op, costs: VectorCosts, element: Bytes, cluster: &Cluster) -> OpNeeds {
+    let lane_cycles = |chain: &[VectorWork]| -> u64 {
+        chain
+            .iter()
+            .map(|work| work.elements() * cycles_per_element(work.kind, work.pass, costs))
+            .sum()
+    };
+    let besides = op.traffic.hbm_read + op.traffic.hbm_written;
+    let mut needs = OpNeeds { matmul: None, lane_cycles: 0, hbm_bytes: besides.0, network: 0 };
+    match &op.work {
+        Work::Matmul { matmul, homes, fused } => {
+            needs.matmul = Some(*matmul);
+            needs.lane_cycles = lane_cycles(fused);
+            needs.hbm_bytes += operand_bytes(matmul, *homes, element);
+        }
+        Work::Vector(chain) => needs.lane_cycles = lane_cycles(chain),
+        Work::Move => {}
+        Work::Collective(collective) => {
+            let group = Group { size: collective.group, stride: 1 };
+            let exchange = Exchange::Collective(collective.kind);
+            needs.network = cluster.time(exchange, collective.size, group).0;
+            needs.hbm_bytes = 0;
+        }
+    }
+    needs
+}
+
+/// Bytes of a product's operands that cross HBM, each once.
+fn operand_bytes(matmul: &Matmul, homes: Homes, element: Bytes) -> u64 {
+    let Matmul { b, m, k, n } = *matmul;
+    let operands = [(homes.a, m * k), (homes.b, k * n), (homes.out, m * n)];
+    let crossing = operands.into_iter().filter(|(home, _)| *home == Home::Hbm);
+    crossing.map(|(_, elements)| b * elements * element.0).sum()
+}
