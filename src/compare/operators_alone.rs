@@ -64,12 +64,12 @@ impl Landscape for Operators<'_> {
         let chip = self.setup.chip(candidate, self.hbm);
         let design = chip.design();
         let rates = PeakRates::of(&chip);
-        let hbm_fj = chip.vector(Use::Spread).energies.hbm;
         let standings = self.divisions.iter().map(|division| {
             let time = division.sum_over_passes(|pass| {
                 Sketch::new(pass, design.width, design.depth).least_sum(&rates)
             });
-            let energy = Energy(division.least_energy(1, hbm_fj));
+            let array_bytes = division.array_bytes(design.width, design.depth);
+            let energy = Energy(division.least_energy(1, array_bytes, &chip));
             Standing { time: saturated(time), energy }
         });
         let standings: Vec<Standing> = standings.collect();

@@ -83,8 +83,9 @@ const fn line(
 const DIVISION: u64 = 10;
 /// Femtojoules of one lane for one cycle: taken as a multiply-accumulate (assumption), and its
 /// register read and write (published).
-const LANE_FJ: u64 = 938;
-const LANE_REGISTER_FJ: u64 = 103 + 138;
+pub const LANE_FJ: u64 = 938;
+/// The register read and write of one lane and cycle; published.
+pub const LANE_REGISTER_FJ: u64 = 103 + 138;
 
 /// What vector work needs of each resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

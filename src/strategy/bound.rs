@@ -15,7 +15,6 @@ use super::roofline::lowered;
 use super::training::Division;
 use super::training::Training;
 use crate::hardware::Accelerator;
-use crate::hardware::Use;
 use crate::parallel::LayerShare;
 use crate::plan::Job;
 use crate::plan::Links;
@@ -41,6 +40,8 @@ struct DivisionBound {
     sketches: Vec<Vec<[Sketch; 2]>>,
     /// By size of off-chip memory, then by recompute choice.
     pipelines: Vec<Vec<(Recompute, PipelineBound)>>,
+    /// By array shape: bytes between arrays and their buffers, forward and backward.
+    array_bytes: Vec<[u128; 2]>,
     repeated: (usize, u64),
     /// How often each kind occurs.
     occurrences: Vec<u64>,
@@ -107,13 +108,8 @@ impl SpaceBound {
                     Figures::Time => Energy::ZERO,
                     Figures::TimeAndEnergy => {
                         let divided = &training.divisions[division];
-                        least_energy(
-                            terms,
-                            divided,
-                            *recompute,
-                            bound.work(times, *recompute),
-                            chip,
-                        )
+                        let needs = (bound.work(times, *recompute), bound.array_bytes[array]);
+                        least_energy(terms, divided, *recompute, needs, chip)
                     }
                 };
                 let least = Standing { time: Time(time), energy };
@@ -151,6 +147,7 @@ impl DivisionBound {
         Self {
             sketches: sketches.collect(),
             pipelines: pipelines.collect(),
+            array_bytes: arrays.iter().map(|&(w, d)| division.array_bytes(w, d)).collect(),
             repeated: division.repeated,
             occurrences: division.occurrences(),
         }
@@ -191,7 +188,7 @@ pub fn forward_passes(recompute: Recompute) -> u64 {
 }
 
 /// Femtojoules of a batch at the least, where all passes of a micro-batch take `work` picoseconds
-/// together.
+/// together and move so many bytes between arrays and buffers.
 ///
 /// In any pipeline, devices x time is at least what all stages work for all micro-batches, so power
 /// at rest counts at least that long.
@@ -199,13 +196,12 @@ fn least_energy(
     terms: &Terms,
     division: &Division,
     recompute: Recompute,
-    work: f64,
+    (work, array_bytes): (f64, [u128; 2]),
     chip: &Accelerator,
 ) -> Energy {
     let setting = &division.share.setting;
     let micro_batches = terms.global_batch / setting.micro_batch;
-    let hbm_fj = chip.vector(Use::Spread).energies.hbm;
-    let computing = division.least_energy(forward_passes(recompute), hbm_fj)
+    let computing = division.least_energy(forward_passes(recompute), array_bytes, chip)
         * u128::from(micro_batches)
         * u128::from(setting.tensor_parallel);
     let busy = u128::from(lowered(work))

@@ -9,10 +9,12 @@
 
 mod best;
 mod bound;
+mod brute_force;
 mod cheapest;
 mod energy;
 mod facts;
 mod fastest;
+mod least_energy;
 mod pipeline_bound;
 mod price;
 pub mod result;

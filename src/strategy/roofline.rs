@@ -5,9 +5,11 @@
 //!
 //! Floats serve for speed; each answer is lowered by more than their error, so it stays a bound.
 
+use super::least_energy::OperandBytes;
 use crate::graph::Dag;
 use crate::hardware::Accelerator;
 use crate::model::op::Matmul;
+use crate::model::op::Traffic;
 
 /// What an operator needs at the least, whatever the design.
 #[derive(Clone, Debug)]
@@ -18,6 +20,10 @@ pub struct OpNeeds {
     pub lane_cycles: u64,
     /// Bytes that cross HBM at least once.
     pub hbm_bytes: u64,
+    /// What a product reads and writes at the least.
+    pub operands: OperandBytes,
+    /// What moves besides, exactly.
+    pub traffic: Traffic,
     /// Picoseconds on the network, which no design changes.
     pub network: u64,
 }

@@ -2,10 +2,14 @@
 //! what each needs at the least.
 
 use super::Terms;
+use super::least_energy::LeastWork;
+use super::least_energy::OperandBytes;
+use super::least_energy::array_bytes;
 use super::roofline::OpNeeds;
 use crate::estimate::VectorCosts;
 use crate::estimate::vector_core::cycles_per_element;
 use crate::graph::Dag;
+use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::hardware::network::Exchange;
 use crate::hardware::network::Group;
@@ -15,6 +19,7 @@ use crate::model::op::Home;
 use crate::model::op::Homes;
 use crate::model::op::Matmul;
 use crate::model::op::Op;
+use crate::model::op::Traffic;
 use crate::model::op::VectorWork;
 use crate::model::op::Work;
 use crate::parallel::Illegal;
@@ -26,9 +31,6 @@ use crate::placement::MOST_LAYERS;
 use crate::profile::LayerGraphs;
 use crate::units::Bytes;
 use crate::units::Flops;
-
-/// Femtojoules of one multiplication and addition at 16 bits.
-const MAC_FJ: u128 = 938;
 
 /// A model that is trained, and every way to divide it that the terms allow.
 #[derive(Clone, Debug)]
@@ -60,14 +62,7 @@ pub struct Division {
     /// By kind of layer: what its operators need at the least, forward and backward.
     needs: Vec<[Dag<OpNeeds>; 2]>,
     /// Of all layers, forward and backward.
-    work: [PassWork; 2],
-}
-
-/// What passes over all layers come to on one device.
-#[derive(Clone, Copy, Debug, Default)]
-struct PassWork {
-    macs: u128,
-    hbm_bytes: u128,
+    pub least_work: [LeastWork; 2],
 }
 
 /// Why a model cannot be trained on these terms at all.
@@ -140,27 +135,35 @@ impl Division {
                     .map(|pass| pass.map(|op| needs(op, costs, element, &cluster)))
             })
             .collect();
-        let mut work = [PassWork::default(); 2];
+        let mut least_work = [LeastWork::default(); 2];
         for (passes, &count) in needs.iter().zip(&occurrences) {
-            for (sum, pass) in work.iter_mut().zip(passes) {
-                for op in pass.nodes() {
-                    let macs = op.matmul.map_or(0, |matmul| matmul.flops().0 / 2);
-                    sum.macs += macs * u128::from(count);
-                    sum.hbm_bytes += u128::from(op.hbm_bytes) * u128::from(count);
-                }
+            for (sum, pass) in least_work.iter_mut().zip(passes) {
+                sum.add(&LeastWork::of(pass), count);
             }
         }
         let graphs = LayerGraphs::new(&share);
-        Self { share, cluster, graphs, repeated, needs, work }
+        Self { share, cluster, graphs, repeated, needs, least_work }
     }
 
     /// Femtojoules of one micro-batch through all layers on one device, at the least, with so many
-    /// forward passes: each multiply-accumulate, and each byte that must cross HBM, at `hbm_fj` for
-    /// 8 of them.
-    pub fn least_energy(&self, forwards: u64, hbm_fj: u64) -> u128 {
-        let of = |work: &PassWork| work.macs * MAC_FJ + work.hbm_bytes * u128::from(hbm_fj) / 8;
-        let [forward, backward] = &self.work;
-        of(forward) * u128::from(forwards) + of(backward)
+    /// forward passes; `array_bytes` are those of all layers, forward and backward.
+    pub fn least_energy(&self, forwards: u64, array_bytes: [u128; 2], chip: &Accelerator) -> u128 {
+        let [forward, backward] =
+            [0, 1].map(|pass| self.least_work[pass].femtojoules(array_bytes[pass], chip));
+        forward * u128::from(forwards) + backward
+    }
+
+    /// Bytes that arrays of these sides exchange with their buffers at the least, for all layers
+    /// forward and backward.
+    pub fn array_bytes(&self, width: u64, depth: u64) -> [u128; 2] {
+        let element = self.share.setting.element.0;
+        let mut sums = [0; 2];
+        for (passes, count) in self.needs.iter().zip(self.occurrences()) {
+            for (sum, pass) in sums.iter_mut().zip(passes) {
+                *sum += array_bytes(pass, width, depth, element) * u128::from(count);
+            }
+        }
+        sums
     }
 
     /// How often each kind of layer occurs.
@@ -223,12 +226,20 @@ fn needs(op: &Op, costs: VectorCosts, element: Bytes, cluster: &Cluster) -> OpNe
             .sum()
     };
     let besides = op.traffic.hbm_read + op.traffic.hbm_written;
-    let mut needs = OpNeeds { matmul: None, lane_cycles: 0, hbm_bytes: besides.0, network: 0 };
+    let mut needs = OpNeeds {
+        matmul: None,
+        lane_cycles: 0,
+        hbm_bytes: besides.0,
+        operands: OperandBytes::default(),
+        traffic: op.traffic,
+        network: 0,
+    };
     match &op.work {
         Work::Matmul { matmul, homes, fused } => {
             needs.matmul = Some(*matmul);
             needs.lane_cycles = lane_cycles(fused);
-            needs.hbm_bytes += operand_bytes(matmul, *homes, element);
+            needs.operands = operand_bytes(matmul, *homes, element);
+            needs.hbm_bytes += needs.operands.filled + needs.operands.drained;
         }
         Work::Vector(chain) => needs.lane_cycles = lane_cycles(chain),
         Work::Move => {}
@@ -237,15 +248,21 @@ fn needs(op: &Op, costs: VectorCosts, element: Bytes, cluster: &Cluster) -> OpNe
             let exchange = Exchange::Collective(collective.kind);
             needs.network = cluster.time(exchange, collective.size, group).0;
             needs.hbm_bytes = 0;
+            needs.traffic = Traffic::default();
         }
     }
     needs
 }
 
-/// Bytes of a product's operands that cross HBM, each once.
-fn operand_bytes(matmul: &Matmul, homes: Homes, element: Bytes) -> u64 {
+/// Bytes of a product's operands, each once.
+fn operand_bytes(matmul: &Matmul, homes: Homes, element: Bytes) -> OperandBytes {
     let Matmul { b, m, k, n } = *matmul;
-    let operands = [(homes.a, m * k), (homes.b, k * n), (homes.out, m * n)];
-    let crossing = operands.into_iter().filter(|(home, _)| *home == Home::Hbm);
-    crossing.map(|(_, elements)| b * elements * element.0).sum()
+    let [first, second, product] = [m * k, k * n, m * n].map(|elements| b * elements * element.0);
+    let crossing = |home: Home, bytes: u64| if home == Home::Hbm { bytes } else { 0 };
+    OperandBytes {
+        read: first + second,
+        written: product,
+        filled: crossing(homes.a, first) + crossing(homes.b, second),
+        drained: crossing(homes.out, product),
+    }
 }

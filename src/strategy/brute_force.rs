@@ -1,0 +1,285 @@
+//! The slow obvious version: every strategy is written down, cut in every way and priced by
+//! definition; and the laws that bounds and prices must keep, on flat networks and on nodes.
+
+#![cfg(test)]
+
+use super::Figures;
+use super::Planner;
+use super::Price;
+use super::Standing;
+use super::Terms;
+use super::Training;
+use crate::estimate::EstimateTable;
+use crate::estimate::Options;
+use crate::hardware::Accelerator;
+use crate::hardware::Cluster;
+use crate::hardware::Design;
+use crate::hardware::HbmBandwidth;
+use crate::hardware::Physics;
+use crate::hardware::Port;
+use crate::hardware::network::Flat;
+use crate::hardware::network::Link;
+use crate::hardware::network::Network;
+use crate::hardware::network::Nodes;
+use crate::model::Attention;
+use crate::model::Optimizer;
+use crate::model::families;
+use crate::model::spec::Spec;
+use crate::model::spec::examples;
+use crate::plan::Pipeline;
+use crate::plan::Placement;
+use crate::plan::Recompute;
+use crate::plan::TimeModel;
+use crate::plan::cost;
+use crate::schedule::Rule;
+use crate::units::Bandwidth;
+use crate::units::Bytes;
+use crate::units::Frequency;
+use crate::units::Time;
+
+/// Reproducible noise (an xorshift generator).
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[usize::try_from(self.below(choices.len() as u64)).unwrap()]
+    }
+}
+
+struct Instance {
+    chip: Accelerator,
+    terms: Terms,
+    training: Training,
+}
+
+fn network(noise: &mut Noise) -> Network {
+    let link = |rate: u64, latency: u64| Link {
+        bandwidth: Bandwidth::bytes_per_second(rate).unwrap(),
+        latency: Time(latency),
+    };
+    let rate = noise.of(&[1_000_000, 100_000_000, 50_000_000_000]);
+    let latency = noise.of(&[0, 1_000_000]);
+    match noise.below(3) {
+        0 => Network::Flat(Flat { link: link(rate, latency) }),
+        _ => Network::Nodes(Nodes {
+            per_node: noise.of(&[2, 3, 4, 5, 8]),
+            inside: link(rate * noise.of(&[1, 8, 1000]), latency),
+            between: link(rate, latency),
+        }),
+    }
+}
+
+fn physics(noise: &mut Noise) -> Physics {
+    Physics {
+        clock: Frequency::hertz(1_000_000_000).unwrap(),
+        element_bytes: 2,
+        partial_sum_bytes: 4,
+        fill_and_drain: true,
+        local: None,
+        vector_local: None,
+        glb: Port { read: noise.of(&[64, 4096]), write: noise.of(&[64, 4096]) },
+        multicast: Some(16),
+        hbm: HbmBandwidth::Fixed(
+            Bandwidth::bytes_per_second(noise.of(&[1_000_000_000, 100_000_000_000])).unwrap(),
+        ),
+        hbm_fj: 250_000,
+        network_fj_per_byte: 80_000,
+        static_uw_per_mm2: noise.of(&[0, 150_000, 5_000_000]),
+        network: network(noise),
+    }
+}
+
+fn instance(noise: &mut Noise) -> Instance {
+    let physics = physics(noise);
+    let (width, depth) = (noise.of(&[4, 16]), noise.of(&[4, 16]));
+    let design = Design {
+        tensor_cores: noise.of(&[1, 2, 8]),
+        vector_cores: noise.of(&[1, 4]),
+        width,
+        depth,
+        vector_width: width,
+        local: Design::published_local(width, depth),
+        vector_local: Design::published_vector_local(width),
+        glb: Bytes::MIB,
+        hbm: Bytes(noise.of(&[400_000, 900_000, 1_500_000, 4_000_000, 1 << 30])),
+    };
+    let chip = Accelerator::new(design, &physics).unwrap();
+    let all = examples::all();
+    let spec = all[usize::try_from(noise.below(all.len() as u64)).unwrap()].clone();
+    let spec = Spec { layers: 1 + noise.below(4), ..spec };
+    let global_batch = noise.of(&[1, 2, 4, 6, 12]);
+    let divides = |size: &u64| global_batch % size == 0;
+    let time_model = noise.of(&[
+        TimeModel::OneForwardOneBackward,
+        TimeModel::OneForwardOneBackward,
+        TimeModel::Published,
+    ]);
+    let terms = Terms {
+        design: "toy".into(),
+        cluster: Cluster { devices: 1 + noise.below(12), network: physics.network },
+        global_batch,
+        micro_batches: [1, 2, 3].into_iter().filter(divides).collect(),
+        widths: vec![1, 2, 4],
+        recompute: Recompute::ALL.to_vec(),
+        data_parallel: 1..=u64::MAX,
+        stages: 1..=usize::MAX,
+        sequence_parallel: noise.below(2) == 0,
+        attention: noise.of(&[Attention::Stored, Attention::Recomputed]),
+        element: Bytes(2),
+        optimizer: noise.of(&[Optimizer::AdamMixed, Optimizer::Sgd]),
+        time_model,
+        rule: noise.of(&[Rule::Alone, Rule::OwnKind]),
+        options: Options::default(),
+        price: noise.of(&[Price::Time, Price::Energy]),
+        power_cap_w: None,
+    };
+    let training = Training::new("toy", families::build(&spec), 64, &terms).unwrap();
+    Instance { chip, terms, training }
+}
+
+/// A strategy with the least and the most that its fastest cuts cost: cuts may be equally fast.
+struct Strategy {
+    least: Standing,
+    most: Standing,
+    devices: u64,
+}
+
+/// Every division, recompute choice, number of replicas and of stages, with its fastest cuts.
+fn every_strategy(instance: &Instance, planner: &Planner) -> Vec<Strategy> {
+    let Instance { chip, terms, training } = instance;
+    let mut found = Vec::new();
+    for division in &training.divisions {
+        let timed = planner.timed(division, chip).unwrap();
+        let (profile, job) = (&timed.profile, &timed.job);
+        let n = profile.n_layers();
+        let energy = planner.batch_energy(chip, division, &timed);
+        for &recompute in &terms.recompute {
+            for data_parallel in 1..=job.devices.min(job.micro_batches) {
+                let mut by_stages: Vec<Option<(u128, u64, Vec<Standing>)>> = vec![None; n + 1];
+                for cuts in 0..1_usize << (n - 1) {
+                    let inner = (1..n).filter(|at| cuts >> (at - 1) & 1 == 1);
+                    let pipeline = Pipeline::of_chain(n, inner.chain([n]).collect()).unwrap();
+                    let stages = pipeline.n_stages();
+                    let placement = Placement { data_parallel, recompute, pipeline };
+                    let cost = cost(profile, job, &placement);
+                    let fits = |stage: &crate::plan::StageCost| {
+                        stage.memory.total() <= u128::from(job.memory)
+                    };
+                    if cost.devices > job.devices || !cost.stages.iter().all(fits) {
+                        continue;
+                    }
+                    let time = Time(u64::try_from(cost.time_per_batch).unwrap());
+                    let standing =
+                        Standing { time, energy: energy.of(&placement, cost.devices, time) };
+                    let rank = (cost.time_per_batch, cost.devices);
+                    match &mut by_stages[stages] {
+                        Some(known) if (known.0, known.1) < rank => {}
+                        Some(known) if (known.0, known.1) == rank => known.2.push(standing),
+                        place => *place = Some((rank.0, rank.1, vec![standing])),
+                    }
+                }
+                for (_, devices, ties) in by_stages.into_iter().flatten() {
+                    let least = *ties.iter().min_by_key(|s| s.energy).unwrap();
+                    let most = *ties.iter().max_by_key(|s| s.energy).unwrap();
+                    found.push(Strategy { least, most, devices });
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Solves an instance and compares with brute force; answers whether something fits.
+fn agrees(instance: &Instance) -> bool {
+    let Instance { chip, terms, training } = instance;
+    let table = EstimateTable::new(terms.options);
+    let planner = Planner { terms, training, table: &table };
+    let all = every_strategy(instance, &planner);
+    let allowed = |strategy: &&Strategy| {
+        let power = strategy.least.average_power(strategy.devices);
+        terms.power_cap_w.is_none_or(|cap| power <= cap)
+    };
+    let price = |standing: &Standing| terms.price.of(*standing);
+    let least = all.iter().filter(allowed).map(|strategy| price(&strategy.least)).min();
+    let most = all.iter().filter(allowed).map(|strategy| price(&strategy.most)).min();
+    let bound = planner.bound_on(chip).least(terms, training, chip, Figures::TimeAndEnergy);
+    let Some(best) = planner.best_on(chip) else {
+        assert_eq!(least, None, "something fits");
+        return false;
+    };
+    let standing = best.chosen.standing;
+    let found = price(&standing);
+    assert!(least.unwrap() <= found && found <= most.unwrap(), "{least:?} {found} {most:?}");
+    assert!(best.chosen.least_price <= found);
+    let bound = bound.expect("what fits has a bound");
+    for strategy in &all {
+        assert!(bound.time <= strategy.least.time, "{bound:?} above {:?}", strategy.least);
+        assert!(bound.energy <= strategy.least.energy, "{bound:?} above {:?}", strategy.least);
+    }
+    true
+}
+
+#[test]
+fn the_best_by_every_price_is_that_of_brute_force_and_no_bound_is_above_it() {
+    let mut noise = Noise(0x57A7);
+    let solved = (0..400).filter(|_| agrees(&instance(&mut noise))).count();
+    assert!((150..400).contains(&solved), "{solved} of 400 fit");
+}
+
+#[test]
+fn a_cap_of_power_rules_out_strategies_as_brute_force_says() {
+    let mut noise = Noise(0xCA9);
+    let mut solved = 0;
+    for _ in 0..150 {
+        let mut instance = instance(&mut noise);
+        let table = EstimateTable::new(instance.terms.options);
+        let (terms, training) = (&instance.terms, &instance.training);
+        let planner = Planner { terms, training, table: &table };
+        let mut powers: Vec<f64> = every_strategy(&instance, &planner)
+            .iter()
+            // Between the powers of two strategies, so that ties in energy decide nothing.
+            .map(|strategy| strategy.least.average_power(strategy.devices) * 1.000_001)
+            .collect();
+        if powers.is_empty() {
+            continue;
+        }
+        powers.sort_by(f64::total_cmp);
+        let at = usize::try_from(noise.below(powers.len() as u64)).unwrap();
+        instance.terms.power_cap_w = Some(powers[at]);
+        solved += usize::from(agrees(&instance));
+    }
+    assert!(solved > 50, "{solved} fit under their cap");
+}
+
+#[test]
+fn more_devices_are_never_worse_in_time_or_energy_also_on_nodes() {
+    let mut noise = Noise(0xDE71CE);
+    let mut compared = 0;
+    for _ in 0..120 {
+        let Instance { chip, terms, training } = instance(&mut noise);
+        let table = EstimateTable::new(terms.options);
+        let mut before: Option<u128> = None;
+        for devices in 1..=12 {
+            let mut terms = terms.clone();
+            terms.cluster.devices = devices;
+            let model = training.model.clone();
+            let training = Training::new("toy", model, training.sequence, &terms).unwrap();
+            let planner = Planner { terms: &terms, training: &training, table: &table };
+            let found = planner.best_on(&chip).map(|best| terms.price.of(best.chosen.standing));
+            if let Some(before) = before {
+                let now = found.expect("what fitted still fits");
+                assert!(now <= before, "{devices} devices: {now} after {before}");
+                compared += 1;
+            }
+            before = found;
+        }
+    }
+    assert!(compared > 500, "{compared}");
+}
