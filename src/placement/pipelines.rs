@@ -112,32 +112,43 @@ impl<'a> Pipelines<'a> {
 
     /// Every number of pipelines that could be the best.
     ///
-    /// More pipelines than needed for as many micro-batches each take more devices and, on a flat
-    /// network, no less time: there the fewest stand for all.
+    /// More pipelines than needed for as many micro-batches each take more devices and no less
+    /// time: the fewest stand for all, apart from those of which the network says otherwise.
     pub(super) fn candidates(&self) -> Vec<Candidate> {
         let all = self.job.micro_batches;
         let most = (*self.data_parallel.end()).min(self.job.devices).min(all);
+        let odd = self.job.links.odd_sizes(self.profile.width, self.job.devices);
         let mut candidates = Vec::new();
-        let mut data_parallel = (*self.data_parallel.start()).max(1);
-        while data_parallel <= most {
-            let micro_batches = all.div_ceil(data_parallel);
-            let each = self.job.devices / data_parallel;
-            let narrow = each.min(self.most_narrow as u64);
-            // As many narrow stages as there can be, the rest wide.
-            let fits = narrow + (each - narrow) / self.width;
-            let most_stages = usize::try_from(fits).unwrap_or(usize::MAX);
-            let most_stages = most_stages.min(self.profile.n_layers()).min(*self.stages.end());
-            if most_stages >= (*self.stages.start()).max(1) {
-                let bound = self.bound(data_parallel, micro_batches, most_stages);
-                candidates.push(Candidate { data_parallel, micro_batches, most_stages, bound });
-            }
-            data_parallel = match micro_batches {
-                _ if !self.job.links.is_flat() => data_parallel + 1,
-                1 => break,
-                _ => all.div_ceil(micro_batches - 1),
+        let mut first = (*self.data_parallel.start()).max(1);
+        while first <= most {
+            let micro_batches = all.div_ceil(first);
+            // The most pipelines that are still needed for as many micro-batches each.
+            let last = match micro_batches {
+                1 => most,
+                _ => ((all - 1) / (micro_batches - 1)).min(most),
             };
+            let same = odd.partition_point(|&n| n < first)..odd.partition_point(|&n| n <= last);
+            let plain = (first..=last).find(|n| odd[same.clone()].binary_search(n).is_err());
+            for data_parallel in odd[same].iter().copied().chain(plain) {
+                candidates.extend(self.candidate(data_parallel, micro_batches));
+            }
+            first = last + 1;
         }
         candidates
+    }
+
+    /// A number of pipelines; `None` where the devices are too few for its stages.
+    fn candidate(&self, data_parallel: u64, micro_batches: u64) -> Option<Candidate> {
+        let each = self.job.devices / data_parallel;
+        let narrow = each.min(self.most_narrow as u64);
+        // As many narrow stages as there can be, the rest wide.
+        let fits = narrow + (each - narrow) / self.width;
+        let most_stages = usize::try_from(fits).unwrap_or(usize::MAX);
+        let most_stages = most_stages.min(self.profile.n_layers()).min(*self.stages.end());
+        (most_stages >= (*self.stages.start()).max(1)).then(|| {
+            let bound = self.bound(data_parallel, micro_batches, most_stages);
+            Candidate { data_parallel, micro_batches, most_stages, bound }
+        })
     }
 
     /// Perfect balance over `most_stages`, no transfer, no memory limit.

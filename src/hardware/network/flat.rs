@@ -25,6 +25,10 @@ impl Topology for Flat {
         }
         self.link.ring(exchange, size, group.size)
     }
+
+    fn odd_sizes(&self, _stride: u64, _devices: u64) -> Vec<u64> {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]

@@ -48,6 +48,12 @@ pub trait Topology {
     /// The size is that of the whole tensor: what each device holds before an all-reduce or a
     /// reduce-scatter, after an all-gather, or sends.
     fn time(&self, exchange: Exchange, size: Bytes, group: Group, devices: u64) -> Time;
+
+    /// The sizes of groups at this stride that have to be looked at one by one, in order.
+    ///
+    /// Of two other sizes the smaller is never the slower: neither in an exchange of its own, nor
+    /// in one of a group whose stride is a multiple of its block.
+    fn odd_sizes(&self, stride: u64, devices: u64) -> Vec<u64>;
 }
 
 /// The topologies that a hardware file can name.
