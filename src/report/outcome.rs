@@ -232,9 +232,9 @@ fn by_hbm(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 /// How each model is trained, named where there are several.
 fn strategies(entry: &Entry) -> String {
     let several = entry.results.len() > 1;
-    let of = |result: &ModelResult| match several {
-        true => format!("{}: {}", shown(&result.model), result.strategy.sentence),
-        false => result.strategy.sentence.clone(),
+    let of = |result: &ModelResult| {
+        let whose = if several { format!("{}: ", shown(&result.model)) } else { String::new() };
+        whose + &result.strategy.sentence
     };
     entry.results.iter().map(of).collect::<Vec<_>>().join("; ")
 }
