@@ -184,7 +184,7 @@ fn no_change_of_a_result_makes_a_picture_panic() {
     let drawn = |outcome: &Value| {
         let outcome = saved::outcome("outcome.json", &outcome.to_string()).ok()?;
         let result = Saved { name: "a".into(), outcome, designs: designs.clone() };
-        html::write(&result, &mut std::io::sink()).unwrap();
+        // The page of two results packs each as the page of one does.
         html::write_comparison(&result, &result, &mut std::io::sink()).unwrap();
         let mut text = Vec::new();
         plot::write(&result, &mut text).unwrap();
