@@ -174,7 +174,7 @@ type Breaking = fn(&mut Value);
 
 #[test]
 fn bad_profiles_are_refused_by_name() {
-    let breakings: [(Breaking, &str); 16] = [
+    let breakings: [(Breaking, &str); 18] = [
         (|p| p["maxDevices"] = json!(0), "`maxDevices = 0`"),
         (|p| p["maxDevices"] = json!(1.5), "`maxDevices = 1.5`"),
         (|p| p["mbsInBatch"] = json!(1e300), "`mbsInBatch ="),
@@ -206,6 +206,19 @@ fn bad_profiles_are_refused_by_name() {
             },
             "every width has the same layers",
         ),
+        (
+            |p| {
+                p["bandwidth"] = json!(1e-12);
+                p["nodes"]["1"][0]["parameterSize"] = json!(1e9);
+                p["edges"]["1"][1]["communicationCost"] = json!(1e-12);
+            },
+            "`edges.1[1].communicationCost = 1e-12` cannot be held exactly beside sizes that add up \
+             to 1.000000003e9; allowed are multiples of 1e-8",
+        ),
+        (
+            |p| p["nodes"]["1"][2]["activationSize"] = json!(1e25),
+            "`nodes.1[0].parameterSize = 1.5e0` cannot be held exactly",
+        ),
     ];
     for (break_it, said) in breakings {
         let mut profile = small_profile();
@@ -219,6 +232,24 @@ fn bad_profiles_are_refused_by_name() {
         );
         assert!(output.stdout.is_empty());
     }
+}
+
+#[test]
+fn sizes_with_all_the_places_that_can_be_held_lose_nothing() {
+    let mut profile = small_profile();
+    profile["bandwidth"] = json!(1e-8);
+    profile["nodes"]["1"][0]["parameterSize"] = json!(1e9);
+    profile["maxMemoryPerDevice"] = json!(1e20);
+    profile["maxDevices"] = json!(2);
+    profile["mbsInBatch"] = json!(1);
+    for edge in [0, 1] {
+        profile["edges"]["1"][edge]["communicationCost"] = json!(1e-8);
+    }
+    let output = phaze(&["place", "--profile", "-", "--json"], &profile.to_string());
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // One micro-batch on one device takes 1.2; a second one would wait for a tensor for 2.
+    assert_eq!(answer["devices"], 1);
+    assert_eq!(answer["time_per_batch"], 1.2);
 }
 
 #[test]

@@ -7,6 +7,13 @@ use std::process::Command;
 use std::process::Output;
 use std::sync::OnceLock;
 
+use phaze::input::saved;
+use phaze::report::html;
+use phaze::report::plot;
+use phaze::report::saved::Saved;
+use serde_json::Value;
+use serde_json::json;
+
 /// A result of five designs, searched once.
 fn result() -> &'static str {
     static RESULT: OnceLock<String> = OnceLock::new();
@@ -105,4 +112,129 @@ fn the_plot_fits_a_terminal() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains('★') && text.contains('◆'), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn several_models_are_named_wherever_one_is_meant() {
+    let folder = folder("report-several");
+    let mut words = vec!["search", "--model", "bert-large", "--model", "gpt2-xl", "--hbm", "32"];
+    let space = ["tensor_cores=16,32", "width=64", "depth=32", "vector_cores=64"];
+    words.extend(space.iter().flat_map(|knob| ["--space", *knob]));
+    words.extend(["--out", folder.to_str().unwrap()]);
+    let output = phaze(&words);
+    assert!(output.status.success(), "{}", message(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("What limits it when it trains bert-large\n"), "{text}");
+    assert!(text.contains("; gpt2-xl: "), "strategies of both models: {text}");
+    let scope = "It is optimal within this model, this space and these strategies.";
+    assert!(text.contains(scope), "{text}");
+}
+
+/// The result with lists cut to two, apart from those of the winner's plan; of other entries, only
+/// what the winner does not have as well.
+fn shortened(mut outcome: Value) -> Value {
+    fn cut(value: &mut Value) {
+        match value {
+            Value::Array(items) => {
+                items.truncate(2);
+                items.iter_mut().for_each(cut);
+            }
+            Value::Object(fields) => {
+                fields.iter_mut().filter(|(key, _)| *key != "plan").for_each(|(_, part)| cut(part));
+            }
+            _ => {}
+        }
+    }
+    cut(&mut outcome);
+    for list in ["/pareto/entries", "/top/entries", "/best_by_hbm", "/baselines"] {
+        for item in outcome.pointer_mut(list).and_then(Value::as_array_mut).unwrap() {
+            let entry = if item["entry"].is_null() { item } else { &mut item["entry"] };
+            if entry["results"].is_array() {
+                *entry =
+                    json!({ "design": entry["design"], "value": 1, "results": [{ "plan": {} }] });
+            }
+        }
+    }
+    outcome
+}
+
+/// Every place in a value; of a list only the first and the last.
+fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match value {
+        Value::Array(items) => {
+            for i in (0..items.len()).filter(|&i| i == 0 || i + 1 == items.len()) {
+                places(&items[i], &format!("{at}/{i}"), found);
+            }
+        }
+        Value::Object(fields) => {
+            for (key, part) in fields {
+                places(part, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn no_change_of_a_result_makes_a_picture_panic() {
+    let read = |name: &str| fs::read_to_string(Path::new(result()).join(name)).unwrap();
+    let designs = saved::designs("designs.csv", &read("designs.csv")).unwrap();
+    let outcome = shortened(serde_json::from_str(&read("outcome.json")).unwrap());
+    let drawn = |outcome: &Value| {
+        let outcome = saved::outcome("outcome.json", &outcome.to_string()).ok()?;
+        let result = Saved { name: "a".into(), outcome, designs: designs.clone() };
+        // The page of two results packs each as the page of one does.
+        html::write_comparison(&result, &result, &mut std::io::sink()).unwrap();
+        let mut text = Vec::new();
+        plot::write(&result, &mut text).unwrap();
+        String::from_utf8(text).ok()
+    };
+    let whole = drawn(&outcome).expect("what was shortened is still a result");
+    assert!(whole.contains("one of ") && !whole.contains("does not hold"), "{whole}");
+    let hostile = [
+        json!(0),
+        json!(-1),
+        json!(9),
+        json!(99),
+        json!(1_u64 << 63),
+        json!(1e308),
+        json!("\u{1b}[2J"),
+        json!(null),
+        json!([]),
+        json!({}),
+    ];
+    let mut all = Vec::new();
+    places(&outcome, "", &mut all);
+    for place in &all {
+        for value in &hostile {
+            let mut changed = outcome.clone();
+            *changed.pointer_mut(place).unwrap() = value.clone();
+            let text = drawn(&changed).unwrap_or_default();
+            assert!(!text.contains('\u{1b}'), "{place}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_that_does_not_hold_is_told_instead_of_drawn() {
+    let folder = folder("report-malformed");
+    fs::copy(Path::new(result()).join("designs.csv"), folder.join("designs.csv")).unwrap();
+    let text = fs::read_to_string(Path::new(result()).join("outcome.json")).unwrap();
+    let outcome: Value = serde_json::from_str(&text).unwrap();
+    let breakings = [
+        ("/answer/stages/0/layers/0", json!(99)),
+        ("/profile/sequence/0", json!(9)),
+        ("/answer/data_parallel", json!(1_u64 << 63)),
+    ];
+    for (place, value) in breakings {
+        let mut changed = outcome.clone();
+        let place = format!("/winner/results/0/plan{place}");
+        *changed.pointer_mut(&place).unwrap() = value;
+        fs::write(folder.join("outcome.json"), changed.to_string()).unwrap();
+        let output = phaze(&["report", folder.to_str().unwrap(), "--plot"]);
+        assert!(output.status.success(), "{place}: {}", message(&output));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("the plan of bert-large does not hold: "), "{place}: {text}");
+    }
 }

@@ -48,6 +48,17 @@ fn a_graph_is_answered_in_its_own_unit_by_every_solver() {
 }
 
 #[test]
+fn an_operator_that_takes_no_time_spread_is_spread() {
+    let graph = r#"{"tensor_cores": 2, "vector_cores": 0, "operators":
+        [{"id": "a", "core": "tensor", "alone": 0.005, "spread": 0}]}"#;
+    for solver in ["exact", "ilp", "list"] {
+        let found = answer(&["--graph", "-", "--json", "--solver", solver], graph);
+        assert_eq!(found["makespan"], 0.0, "{solver}");
+        assert_eq!(found["operators"][0]["spread"], true, "{solver}");
+    }
+}
+
+#[test]
 fn a_limit_beyond_all_clocks_is_none() {
     for limit in ["1e19", "1e300", "inf"] {
         for solver in ["exact", "ilp"] {

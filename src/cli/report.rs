@@ -14,6 +14,7 @@ use super::files;
 use crate::input::saved;
 use crate::report::html;
 use crate::report::plot;
+use crate::report::quantity::shown;
 use crate::report::saved::Saved;
 
 /// A space of a million designs with several models stays below this.
@@ -58,7 +59,7 @@ impl Args {
             (None, _) => return Err(Refusal::Options("give a result directory".into())),
         };
         let mut out = std::io::stdout().lock();
-        writeln!(out, "{}", place.display())?;
+        writeln!(out, "{}", shown(&place.display().to_string()))?;
         out.flush()?;
         if self.open {
             open(&place)?;

@@ -80,7 +80,7 @@ impl Decimal {
 
     fn divided(self, places: i32, divide: impl Fn(u128, u128) -> u128) -> Option<u64> {
         let digits = u128::from(self.digits);
-        let power = self.exponent + places;
+        let power = self.exponent.saturating_add(places);
         let ten = 10_u128.checked_pow(power.unsigned_abs());
         let scaled = if power >= 0 {
             if digits == 0 { 0 } else { digits.checked_mul(ten?)? }
@@ -109,15 +109,12 @@ impl Scale {
 
     /// The nearest whole number of ticks, a half upwards; `None` beyond 2^62.
     pub fn ticks(self, number: Decimal) -> Option<u64> {
-        let power = number.exponent + self.power;
-        let digits = u128::from(number.digits);
-        let by = 10_u128.checked_pow(power.unsigned_abs());
-        let ticks = if power >= 0 {
-            if digits == 0 { 0 } else { digits.checked_mul(by?)? }
-        } else {
-            by.map_or(0, |by| digits.saturating_mul(2).saturating_add(by) / by.saturating_mul(2))
-        };
-        u64::try_from(ticks).ok().filter(|&ticks| ticks <= 1 << 62)
+        number.nearest(self.power).filter(|&ticks| ticks <= 1 << 62)
+    }
+
+    /// The least whole number of ticks that is not below the number; `None` beyond 2^62.
+    pub fn ticks_up(self, number: Decimal) -> Option<u64> {
+        number.up(self.power).filter(|&ticks| ticks <= 1 << 62)
     }
 
     /// Ticks as the user's number, correctly rounded.

@@ -126,12 +126,18 @@ fn parse(text: &str, place: &Place) -> Result<Value, InputError> {
     })
 }
 
+/// How long all operators take one after another, each in its faster mode: no schedule need be
+/// longer.
+fn total(operators: &[Operator]) -> f64 {
+    operators.iter().map(Operator::fastest).sum()
+}
+
 /// Ticks such that rounding changes the answer by less than 1e-12 of itself.
 ///
 /// No schedule is faster than the longest path or than all operators shared by all cores, each
 /// operator in its faster mode; and none is changed by more than half a tick per operator.
 fn scale(operators: &[Operator], edges: &[(usize, usize)], cores: Cores) -> Scale {
-    let total: f64 = operators.iter().map(Operator::fastest).sum();
+    let total = total(operators);
     let n_cores = f64::from(cores.tensor) + f64::from(cores.vector) + 1.0;
     let answer = (total / n_cores).max(longest_path(operators, edges));
     // An operator that takes longer alone than all others together never runs alone.
@@ -384,10 +390,16 @@ impl Place {
     }
 
     fn tasks(&self, operators: &[Operator], scale: Scale) -> Result<Vec<Task>, InputError> {
+        let longest = total(operators);
         let mut total = 0_u64;
         let mut tasks = Vec::with_capacity(operators.len());
         for operator in operators {
-            let (alone, spread) = (scale.ticks(operator.alone), scale.ticks(operator.spread));
+            // What is longer than any schedule need be had no say in the ticks, so that it is rounded
+            // up: to the nearest, it could become as short as the other mode.
+            let rounded = |time: Decimal| {
+                if time.value() > longest { scale.ticks_up(time) } else { scale.ticks(time) }
+            };
+            let (alone, spread) = (rounded(operator.alone), rounded(operator.spread));
             // What is beyond all ticks is beyond all schedules too, if the other mode is not.
             let ticks = |mode: Option<u64>| mode.unwrap_or(LONGEST);
             let task = Task { core: operator.core, alone: ticks(alone), spread: ticks(spread) };
@@ -498,6 +510,22 @@ mod tests {
         let graph = read(&GRAPH.replace("0.52", "1e25")).unwrap();
         assert_eq!(graph.problem.tasks.nodes()[1].alone, LONGEST);
         assert_eq!(graph.problem.tasks.nodes()[1].spread, 8);
+    }
+
+    #[test]
+    fn a_mode_that_takes_no_time_is_told_from_one_that_takes_some() {
+        let task = |alone: &str, spread: &str| {
+            let text = format!(
+                r#"{{"tensor_cores": 2, "vector_cores": 0, "operators":
+                [{{"id": "a", "core": "tensor", "alone": {alone}, "spread": {spread}}}]}}"#
+            );
+            read(&text).unwrap().problem.tasks.nodes()[0]
+        };
+        let core = CoreKind::Tensor;
+        assert_eq!(task("0.005", "0"), Task { core, alone: 1, spread: 0 });
+        assert_eq!(task("0", "0.005"), Task { core, alone: 0, spread: 1 });
+        assert_eq!(task("1.4", "1"), Task { core, alone: 2, spread: 1 });
+        assert_eq!(task("0", "0"), Task { core, alone: 0, spread: 0 });
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Layer profiles that users bring, in the published artifact's format.
 //!
 //! Numbers are the user's own units. They are scaled to integers once per profile: sizes so that
-//! every decimal place is kept where 60 bits allow it, times so finely that what rounding moves
-//! stays below 10⁻¹² of the answer.
+//! every decimal place is kept (a profile whose sizes 60 bits cannot hold is refused), times so
+//! finely that what rounding moves stays below 10⁻¹² of the answer.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -132,6 +132,8 @@ struct Width {
     layers: Vec<Layer>,
     /// Ends by place in `layers`, and size.
     edges: Vec<(usize, usize, Decimal)>,
+    /// The size with the most decimal places, and the field that holds it; none where all are zero.
+    finest: Option<(Decimal, String)>,
 }
 
 struct Reader<'a> {
@@ -238,6 +240,7 @@ impl Reader<'_> {
             });
         }
         widths.sort_by_key(|width| width.devices);
+        self.sizes_are_held(&widths)?;
         let ids = |width: &Width| width.layers.iter().map(|l| l.id).collect::<BTreeSet<i64>>();
         let first = ids(&widths[0]);
         for other in &widths[1..] {
@@ -250,6 +253,21 @@ impl Reader<'_> {
             }
         }
         Ok(widths)
+    }
+
+    /// Checks that 60 bits hold the sum of all sizes in units of the finest one.
+    fn sizes_are_held(&self, widths: &[Width]) -> Result<(), InputError> {
+        let sizes = widths.iter().map(Width::sizes).fold(0.0, f64::max);
+        let places = places(sizes);
+        let finest = widths.iter().filter_map(|width| width.finest.as_ref());
+        match finest.min_by_key(|(size, _)| size.exponent()) {
+            Some((size, name)) if -size.exponent() > places => Err(self.field(name).value(
+                &format!("{:e}", size.value()),
+                &format!("cannot be held exactly beside sizes that add up to {sizes:e}"),
+                &format!("allowed are multiples of 1e{}", -places),
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn width(
@@ -339,12 +357,13 @@ impl Reader<'_> {
             let problem = format!("has no edges that join it to layer {}", ids[0]);
             return Err(field.value(&found, &problem, "give the edge that is missing"));
         }
+        let finest = finest(width, &layers, edges);
         let mut layers: Vec<Option<Layer>> = layers.into_iter().map(Some).collect();
         let order = graph.nodes().iter().filter_map(|&place| layers[place].take());
         let layers: Vec<Layer> = order.collect();
         let moved = |place: usize| places[place].index();
         let edges = edges.iter().map(|&(from, to, size)| (moved(from), moved(to), size)).collect();
-        Ok(Width { devices: width, layers, edges })
+        Ok(Width { devices: width, layers, edges, finest })
     }
 }
 
@@ -439,33 +458,50 @@ impl Scale {
     fn new(widths: &[Width], bandwidth: Decimal, micro_batches: u64, longest: Option<f64>) -> Self {
         let rate = bandwidth.value();
         let cap = |time: f64| longest.map_or(time, |longest| time.min(longest));
-        let (mut times, mut sizes) = (0.0_f64, 0.0_f64);
-        let mut places_needed = i32::MIN;
+        let mut times = 0.0_f64;
+        let mut size_places = None;
         for width in widths.iter().filter(|width| longest.is_none_or(|l| width.least() <= l)) {
             let sum = |of: fn(&Layer) -> Decimal| width.sum(of);
-            let crossing = || width.edges.iter().map(|edge| edge.2.value());
-            let sends: f64 = crossing().map(|size| cap(size / rate)).sum();
+            let crossing = width.edges.iter().map(|edge| edge.2.value());
+            let sends: f64 = crossing.map(|size| cap(size / rate)).sum();
             let exchange = 2.0 * sends + 4.0 * cap(sum(|l| l.parameters) / rate);
             times = times.max(2.0 * sum(|l| l.forward) + sum(|l| l.backward)).max(exchange);
-            let largest = sum(|l| l.parameters).max(sum(|l| l.activations));
-            sizes = sizes.max(largest).max(crossing().sum());
-            let each = width.layers.iter().flat_map(|l| [l.parameters, l.activations]);
-            let each = each.chain(width.edges.iter().map(|edge| edge.2));
-            places_needed = each.map(|size| -size.exponent()).fold(places_needed, i32::max);
+            size_places = size_places.max(width.finest.as_ref().map(|(size, _)| -size.exponent()));
         }
-        // Half of the range, because these sums are floats.
-        let room = 2_f64.powi(59);
-        let places = |sum: f64| if sum > 0.0 { whole((room / sum).log10().floor()) } else { 0 };
         let n_layers = widths.iter().map(|width| width.layers.len()).max().unwrap_or(0);
         let rounds = if longest.is_none() { micro_batches as f64 + n_layers as f64 } else { 1.0 };
         let time_places = places(times).min(places(times * rounds / 8.0));
         let cap = longest.and_then(Decimal::of).and_then(|longest| longest.up(time_places));
         Self {
             time_places,
-            size_places: places_needed.min(places(sizes)),
+            size_places: size_places.unwrap_or(0),
             longest: cap.unwrap_or(u64::MAX),
         }
     }
+}
+
+/// The most decimal places with which a sum stays within 60 bits.
+fn places(sum: f64) -> i32 {
+    // Half of the range, because these sums are floats.
+    let room = 2_f64.powi(59);
+    if sum > 0.0 { whole((room / sum).log10().floor()) } else { 0 }
+}
+
+/// The size with the most decimal places, by the field that holds it.
+fn finest(
+    width: u64,
+    layers: &[Layer],
+    edges: &[(usize, usize, Decimal)],
+) -> Option<(Decimal, String)> {
+    let layers = layers.iter().enumerate().flat_map(|(i, layer)| {
+        [("parameterSize", layer.parameters), ("activationSize", layer.activations)]
+            .map(|(name, size)| (size, format!("nodes.{width}[{i}].{name}")))
+    });
+    let crossing = |(i, edge): (usize, &(usize, usize, Decimal))| {
+        (edge.2, format!("edges.{width}[{i}].communicationCost"))
+    };
+    let sizes = layers.chain(edges.iter().enumerate().map(crossing));
+    sizes.filter(|(size, _)| size.digits() > 0).min_by_key(|(size, _)| size.exponent())
 }
 
 fn whole(value: f64) -> i32 {
@@ -475,6 +511,12 @@ fn whole(value: f64) -> i32 {
 }
 
 impl Width {
+    /// The largest of the sums of its sizes.
+    fn sizes(&self) -> f64 {
+        let crossing = self.edges.iter().map(|edge| edge.2.value()).sum::<f64>();
+        self.sum(|l| l.parameters).max(self.sum(|l| l.activations)).max(crossing)
+    }
+
     fn sum(&self, of: fn(&Layer) -> Decimal) -> f64 {
         self.layers.iter().map(|layer| of(layer).value()).sum()
     }

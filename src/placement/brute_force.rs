@@ -218,6 +218,29 @@ fn chains_agree_with_brute_force() {
     assert!((2000..5500).contains(&solved), "{solved} of 6000 have a placement");
 }
 
+/// Nodes of up to 24 devices, inside of which links may also be the slower ones, with more devices
+/// and micro-batches than layers.
+fn instance_on_nodes(noise: &mut Noise) -> Instance {
+    let mut base = instance(noise, 5, false);
+    let mut link = || Link {
+        bandwidth: Bandwidth::bytes_per_second(Time::PER_SECOND * (1 + noise.below(6))).unwrap(),
+        latency: Time(noise.below(4)),
+    };
+    let (inside, between) = (link(), link());
+    let nodes = Nodes { per_node: 1 + noise.below(24), inside, between };
+    base.job.links = Links::Network(Network::Nodes(nodes));
+    base.job.devices = 1 + noise.below(90);
+    base.job.micro_batches = 1 + noise.below(120);
+    base
+}
+
+#[test]
+fn chains_on_nodes_agree_with_brute_force() {
+    let mut noise = Noise(0x0DE5);
+    let solved = (0..1500).filter(|_| agrees(&instance_on_nodes(&mut noise))).count();
+    assert!((500..1450).contains(&solved), "{solved} of 1500 have a placement");
+}
+
 #[test]
 fn branching_layers_agree_with_brute_force() {
     let mut noise = Noise(0x00B4_A9C4);

@@ -38,6 +38,7 @@ pub use obstacle::Obstacle;
 pub use obstacle::fewest_devices;
 pub use obstacle::obstacle;
 use pipelines::Pipelines;
+pub use pipelines::pipelines_worth_trying;
 
 /// What is to be placed, and what is free to choose.
 #[derive(Clone, Debug)]

@@ -112,32 +112,29 @@ impl<'a> Pipelines<'a> {
 
     /// Every number of pipelines that could be the best.
     ///
-    /// More pipelines than needed for as many micro-batches each take more devices and, on a flat
-    /// network, no less time: there the fewest stand for all.
+    /// More pipelines than needed for as many micro-batches each take more devices and no less
+    /// time: the fewest stand for all, apart from those of which the network says otherwise.
     pub(super) fn candidates(&self) -> Vec<Candidate> {
-        let all = self.job.micro_batches;
-        let most = (*self.data_parallel.end()).min(self.job.devices).min(all);
-        let mut candidates = Vec::new();
-        let mut data_parallel = (*self.data_parallel.start()).max(1);
-        while data_parallel <= most {
-            let micro_batches = all.div_ceil(data_parallel);
-            let each = self.job.devices / data_parallel;
-            let narrow = each.min(self.most_narrow as u64);
-            // As many narrow stages as there can be, the rest wide.
-            let fits = narrow + (each - narrow) / self.width;
-            let most_stages = usize::try_from(fits).unwrap_or(usize::MAX);
-            let most_stages = most_stages.min(self.profile.n_layers()).min(*self.stages.end());
-            if most_stages >= (*self.stages.start()).max(1) {
-                let bound = self.bound(data_parallel, micro_batches, most_stages);
-                candidates.push(Candidate { data_parallel, micro_batches, most_stages, bound });
-            }
-            data_parallel = match micro_batches {
-                _ if !self.job.links.is_flat() => data_parallel + 1,
-                1 => break,
-                _ => all.div_ceil(micro_batches - 1),
-            };
-        }
-        candidates
+        let most = self.job.devices.min(self.job.micro_batches).min(*self.data_parallel.end());
+        let range = *self.data_parallel.start()..=most;
+        let counts = pipelines_worth_trying(self.job, self.profile.width, range);
+        let candidate =
+            |(data_parallel, micro_batches)| self.candidate(data_parallel, micro_batches);
+        counts.into_iter().filter_map(candidate).collect()
+    }
+
+    /// A number of pipelines; `None` where the devices are too few for its stages.
+    fn candidate(&self, data_parallel: u64, micro_batches: u64) -> Option<Candidate> {
+        let each = self.job.devices / data_parallel;
+        let narrow = each.min(self.most_narrow as u64);
+        // As many narrow stages as there can be, the rest wide.
+        let fits = narrow + (each - narrow) / self.width;
+        let most_stages = usize::try_from(fits).unwrap_or(usize::MAX);
+        let most_stages = most_stages.min(self.profile.n_layers()).min(*self.stages.end());
+        (most_stages >= (*self.stages.start()).max(1)).then(|| {
+            let bound = self.bound(data_parallel, micro_batches, most_stages);
+            Candidate { data_parallel, micro_batches, most_stages, bound }
+        })
     }
 
     /// Perfect balance over `most_stages`, no transfer, no memory limit.
@@ -183,4 +180,30 @@ impl<'a> Pipelines<'a> {
             }
         }
     }
+}
+
+/// The numbers of pipelines within a range that could be the best, each with its micro-batches per
+/// pipeline: of those that give as many, the fewest, and those that the network treats apart.
+pub fn pipelines_worth_trying(
+    job: &Job,
+    width: u64,
+    range: std::ops::RangeInclusive<u64>,
+) -> Vec<(u64, u64)> {
+    let (all, most) = (job.micro_batches, *range.end());
+    let odd = job.links.odd_sizes(width, job.devices);
+    let mut counts = Vec::new();
+    let mut first = (*range.start()).max(1);
+    while first <= most {
+        let micro_batches = all.div_ceil(first);
+        // The most pipelines that are still needed for as many micro-batches each.
+        let last = match micro_batches {
+            1 => most,
+            _ => ((all - 1) / (micro_batches - 1)).min(most),
+        };
+        let same = odd.partition_point(|&n| n < first)..odd.partition_point(|&n| n <= last);
+        let plain = (first..=last).find(|n| odd[same.clone()].binary_search(n).is_err());
+        counts.extend(odd[same].iter().copied().chain(plain).map(|n| (n, micro_batches)));
+        first = last + 1;
+    }
+    counts
 }

@@ -87,6 +87,15 @@ impl Links {
         }
     }
 
+    /// The numbers of copies, `stride` apart, that have to be looked at one by one, in order: of
+    /// two others, the smaller is never the slower.
+    pub fn odd_sizes(&self, stride: u64, devices: u64) -> Vec<u64> {
+        match self {
+            Self::Rate { .. } => Vec::new(),
+            Self::Network(network) => network.topology().odd_sizes(stride, devices),
+        }
+    }
+
     /// Ticks that no send of `size` exceeds, whoever takes part.
     pub(super) fn slowest_send(&self, size: u128) -> u128 {
         match *self {

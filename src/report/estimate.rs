@@ -9,6 +9,7 @@ use serde_json::json;
 use super::quantity::bytes;
 use super::quantity::grouped;
 use super::quantity::percent;
+use super::quantity::shown;
 use super::quantity::si;
 use super::quantity::time;
 use crate::estimate::OpCosts;
@@ -250,7 +251,7 @@ fn bar(share: f64) -> String {
 
 /// All operators of a model for people.
 pub fn model_text(title: &str, passes: &[PassAnswer], out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{title}")?;
+    writeln!(out, "{}", shown(title))?;
     let width = passes
         .iter()
         .flat_map(|pass| pass.operators.iter().map(|answer| answer.op.name.chars().count()))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::io::Write;
 
+use super::quantity::shown;
 use super::schedule::View;
 use crate::model::op::CoreKind;
 
@@ -68,7 +69,11 @@ fn list(view: &View, costed: &[usize], out: &mut dyn Write) -> io::Result<()> {
         let (start, end) = (view.schedule.runs[task].start, view.end(task));
         let (start, end) = ((view.text)(start), (view.text)(end));
         let cores = view.cores(task).join(", ");
-        writeln!(out, "{letter} {:<longest$} {start:>12} {end:>12}  {cores}", view.names[task])?;
+        writeln!(
+            out,
+            "{letter} {:<longest$} {start:>12} {end:>12}  {cores}",
+            shown(&view.names[task])
+        )?;
     }
     if costed.len() > MOST_LISTED {
         writeln!(out, "  … and {} more", costed.len() - MOST_LISTED)?;

@@ -7,6 +7,7 @@ use super::quantity::bytes;
 use super::quantity::grouped;
 use super::quantity::percent;
 use super::quantity::sentence;
+use super::quantity::shown;
 use super::quantity::si;
 use crate::search::DesignFacts;
 use crate::search::Entry;
@@ -15,6 +16,9 @@ use crate::search::Outcome;
 use crate::strategy::result::ModelResult;
 use crate::units::Bytes;
 
+/// What a proof says, and that it says no more.
+const SCOPE: &str = "It is optimal within this model, this space and these strategies.";
+
 /// The winner, what it is compared with, the proof, and what would help next.
 pub fn text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     let request = &outcome.request;
@@ -22,7 +26,7 @@ pub fn text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "{}: {} parameters, sequences of {}",
-            model.name,
+            shown(&model.name),
             grouped(model.parameters),
             grouped(model.sequence)
         )?;
@@ -129,7 +133,8 @@ fn design(design: &DesignFacts, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn plan(result: &ModelResult, outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
-    let named = if outcome.models.len() > 1 { format!(" {}", result.model) } else { String::new() };
+    let named =
+        if outcome.models.len() > 1 { format!(" {}", shown(&result.model)) } else { String::new() };
     writeln!(out, "How to train{named} on it")?;
     writeln!(out, "  {:<16}{}", "strategy", result.strategy.sentence)?;
     let simulated = match result.simulated_time_per_batch_s {
@@ -167,9 +172,9 @@ fn plan(result: &ModelResult, outcome: &Outcome, out: &mut dyn Write) -> io::Res
 
 /// A column of throughputs for each model.
 fn comparison(outcome: &Outcome, winner: &Entry, out: &mut dyn Write) -> io::Result<()> {
-    let names: Vec<&str> = match &outcome.models[..] {
-        [_] => vec!["throughput"],
-        models => models.iter().map(|model| model.name.as_str()).collect(),
+    let names: Vec<String> = match &outcome.models[..] {
+        [_] => vec!["throughput".into()],
+        models => models.iter().map(|model| shown(&model.name)).collect(),
     };
     let width = names.iter().map(|name| name.chars().count() + 2).max().unwrap_or(0).max(14);
     let columns = |cells: Vec<String>| -> String {
@@ -179,10 +184,11 @@ fn comparison(outcome: &Outcome, winner: &Entry, out: &mut dyn Write) -> io::Res
         let of = |result: &ModelResult| significant(result.throughput_sequences_per_s);
         columns(entry.results.iter().map(of).collect())
     };
-    let heads = columns(names.into_iter().map(str::to_owned).collect());
+    let heads = columns(names);
     writeln!(out, "{:<38}{heads}{:>14}", "Against the baselines", "winner is")?;
     writeln!(out, "  {:<36}{}", "this design and plan", throughputs(winner))?;
     for baseline in &outcome.baselines {
+        let name = shown(&baseline.name);
         match (&baseline.entry, baseline.winner_ratio) {
             (Some(entry), Some(ratio)) => {
                 let power = entry.results.iter().map(|result| result.average_power_w);
@@ -191,12 +197,11 @@ fn comparison(outcome: &Outcome, winner: &Entry, out: &mut dyn Write) -> io::Res
                 let note =
                     if breaks { format!("  draws {}", si(power, "W")) } else { String::new() };
                 let throughputs = throughputs(entry);
-                writeln!(out, "  {:<36}{throughputs}{ratio:>13.3}x{note}", baseline.name)?;
+                writeln!(out, "  {name:<36}{throughputs}{ratio:>13.3}x{note}")?;
             }
             _ => writeln!(
                 out,
-                "  {:<36}{:>14}  {}",
-                baseline.name,
+                "  {name:<36}{:>14}  {}",
                 "does not fit",
                 baseline.reason.as_deref().unwrap_or_default()
             )?,
@@ -206,7 +211,8 @@ fn comparison(outcome: &Outcome, winner: &Entry, out: &mut dyn Write) -> io::Res
 }
 
 fn by_hbm(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "The best for each HBM size, each proved")?;
+    let proved = if outcome.proof.complete { "each proved" } else { "of what was evaluated" };
+    writeln!(out, "The best for each HBM size, {proved}")?;
     for best in &outcome.best_by_hbm {
         match &best.entry {
             Some(entry) => writeln!(
@@ -215,7 +221,7 @@ fn by_hbm(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
                 best.hbm_gib,
                 value(outcome.request.objective, outcome.models.len(), entry.value),
                 design_line(&entry.design),
-                entry.results.first().map_or("", |result| &result.strategy.sentence)
+                strategies(entry)
             )?,
             None => writeln!(out, "  {:>4} GiB  nothing fits", best.hbm_gib)?,
         }
@@ -223,11 +229,31 @@ fn by_hbm(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
+/// How each model is trained, named where there are several.
+fn strategies(entry: &Entry) -> String {
+    let several = entry.results.len() > 1;
+    let of = |result: &ModelResult| {
+        let whose = if several { format!("{}: ", shown(&result.model)) } else { String::new() };
+        whose + &result.strategy.sentence
+    };
+    entry.results.iter().map(of).collect::<Vec<_>>().join("; ")
+}
+
+/// The model that a figure of the first result is about, where there are several.
+fn first_model(outcome: &Outcome) -> Option<String> {
+    match &outcome.models[..] {
+        [first, _, ..] => Some(shown(&first.name)),
+        _ => None,
+    }
+}
+
 fn listings(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     let lists = [("The best designs", &outcome.top), ("The Pareto front", &outcome.pareto)];
     for (title, list) in lists {
         let scope = if list.exact { "of the whole space" } else { "of what was evaluated" };
-        writeln!(out, "{title} {scope}")?;
+        let whose = first_model(outcome);
+        let whose = whose.map_or_else(String::new, |name| format!(" (energy of {name})"));
+        writeln!(out, "{title} {scope}{whose}")?;
         writeln!(out, "  {:>22} {:>10} {:>12}  design", "objective", "area", "energy")?;
         for entry in &list.entries {
             let energy = entry.results.first().map_or(0.0, |result| result.energy_per_token_j);
@@ -248,6 +274,9 @@ fn listings(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 fn proof(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "The proof")?;
     writeln!(out, "  {}", sentence(&outcome.proof.statement))?;
+    if outcome.proof.complete && outcome.winner.is_some() {
+        writeln!(out, "  {SCOPE}")?;
+    }
     writeln!(
         out,
         "  {:>8} {:>10} {:>10} {:>11} {:>9}   best bound of what was pruned",
@@ -276,7 +305,10 @@ fn proof(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn limits(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "What limits it")?;
+    match first_model(outcome) {
+        Some(name) => writeln!(out, "What limits it when it trains {name}")?,
+        None => writeln!(out, "What limits it")?,
+    }
     let mut shares = outcome.limited_by.clone();
     shares.sort_by(|a, b| b.share.total_cmp(&a.share));
     for share in shares.iter().filter(|share| share.share >= 0.0005) {

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::quantity;
 use super::quantity::grouped;
 use super::quantity::percent;
+use super::quantity::shown;
 use crate::placement::Obstacle;
 use crate::placement::Problem;
 use crate::plan::Cost;
@@ -41,10 +42,11 @@ pub fn headline(plan: &Plan, placement: &Placement, cost: &Cost) -> String {
     let leftover =
         if idle == 0 { String::new() } else { format!(" ({} left over)", grouped(idle)) };
     let degrees = (placement.data_parallel, placement.pipeline.n_stages(), plan.profile.width);
-    let design = plan.training.as_ref().map_or_else(String::new, |t| format!(" on {}", t.design));
+    let design =
+        plan.training.as_ref().map_or_else(String::new, |t| format!(" on {}", shown(&t.design)));
     format!(
         "{}{design}: {}; {} of {} devices{leftover}",
-        plan.name,
+        shown(&plan.name),
         strategy(degrees, micro_batch, placement.recompute),
         grouped(cost.devices),
         grouped(plan.job.devices),
@@ -58,9 +60,14 @@ pub fn strategy(
     recompute: Recompute,
 ) -> String {
     let micro_batch = micro_batch.map_or_else(String::new, |size| format!(", micro-batch {size}"));
+    let nothing = if recompute == Recompute::Stage && pipeline == 1 {
+        " (nothing: the last stage is the only one)"
+    } else {
+        ""
+    };
     format!(
         "{data} data x {pipeline} pipeline x {tensor} tensor parallel{micro_batch}, \
-         recompute {recompute}"
+         recompute {recompute}{nothing}"
     )
 }
 
@@ -296,7 +303,8 @@ pub fn proof(plan: &Plan) -> String {
             let recompute: Vec<String> = recompute.iter().map(ToString::to_string).collect();
             format!(
                 "Proved: no other placement is faster, over every number of pipelines and stages \
-                 and every cut, width {}, recompute {}{micro_batches}.",
+                 and every cut, width {}, recompute {}{micro_batches}. It is optimal within this \
+                 model and these strategies.",
                 list(widths),
                 recompute.join(", ")
             )
@@ -445,4 +453,16 @@ fn plain(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is 0 to 9")]
     let text = format!("{value:.*}", decimals as usize);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_stage_that_would_recompute_stages_repeats_nothing_and_says_so() {
+        let line = |stages| strategy((4, stages, 1), Some(2), Recompute::Stage);
+        assert!(line(1).ends_with("recompute stage (nothing: the last stage is the only one)"));
+        assert!(line(2).ends_with("recompute stage"));
+    }
 }

@@ -32,6 +32,18 @@ pub fn sentence(text: &str) -> String {
     out + rest
 }
 
+/// A name without characters that steer a terminal or turn the direction of writing: they are
+/// written as their code.
+pub fn shown(name: &str) -> String {
+    let steers =
+        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut text = String::with_capacity(name.len());
+    for c in name.chars() {
+        if steers(c) { text.extend(c.escape_unicode()) } else { text.push(c) }
+    }
+    text
+}
+
 /// A size in the largest binary unit that leaves at least one whole.
 pub fn bytes(size: Bytes) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -118,6 +130,13 @@ mod tests {
         );
         assert_eq!(sentence("none"), "none");
         assert_eq!(sentence("1234"), "1,234");
+    }
+
+    #[test]
+    fn a_name_cannot_steer_a_terminal() {
+        assert_eq!(shown("gpt2-xl é 名"), "gpt2-xl é 名");
+        assert_eq!(shown("a\u{1b}[2Jb\r\n"), "a\\u{1b}[2Jb\\u{d}\\u{a}");
+        assert_eq!(shown("\u{202e}txt\u{9b}"), "\\u{202e}txt\\u{9b}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::gantt;
+use super::quantity;
 use super::quantity::grouped;
 use super::quantity::percent;
 use super::quantity::time;
@@ -179,7 +180,7 @@ pub fn value(view: &View) -> Value {
 /// The schedule for a reader at a terminal of so many columns.
 pub fn text(view: &View, columns: usize, out: &mut dyn Write) -> io::Result<()> {
     if let Some(title) = view.title {
-        writeln!(out, "{title}")?;
+        writeln!(out, "{}", quantity::shown(title))?;
     }
     if let Some(pass) = view.pass {
         writeln!(out, "layer time     {}", layer_time(pass))?;
@@ -237,12 +238,12 @@ fn proof(view: &View) -> String {
 
 /// The critical path in one line, shortened in the middle where it is long.
 fn path(view: &View) -> String {
-    let names: Vec<&str> =
-        view.critical_path().into_iter().map(|t| view.names[t].as_str()).collect();
-    let shown = 12;
-    if names.len() <= shown {
+    let path = view.critical_path();
+    let names: Vec<String> = path.into_iter().map(|t| quantity::shown(&view.names[t])).collect();
+    let most = 12;
+    if names.len() <= most {
         return names.join(" → ");
     }
-    let (head, tail) = (&names[..shown / 2], &names[names.len() - shown / 2..]);
-    format!("{} → … {} more … → {}", head.join(" → "), names.len() - shown, tail.join(" → "))
+    let (head, tail) = (&names[..most / 2], &names[names.len() - most / 2..]);
+    format!("{} → … {} more … → {}", head.join(" → "), names.len() - most, tail.join(" → "))
 }

@@ -264,6 +264,7 @@ impl Planner<'_> {
         BatchEnergy {
             passes: &timed.passes,
             profile: &timed.profile,
+            parameters: timed.profile.layers().map(|layer| layer.parameters).sum(),
             job: &timed.job,
             chip,
             optimizer: self.terms.optimizer,

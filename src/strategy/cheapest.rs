@@ -3,16 +3,22 @@
 //! Every number of replicas and of stages is a strategy of its own, with its fastest cut. They are
 //! taken in the order of a price that no cut of theirs can beat.
 
+use std::ops::RangeInclusive;
+
 use super::best::Candidate;
 use super::best::Planner;
 use super::best::Timed;
 use super::best::TimedDivisions;
 use super::bound::Variant;
+use super::energy::BatchEnergy;
+use super::energy::EnergyFloor;
 use super::price::Price;
 use super::training::Division;
 use crate::hardware::Accelerator;
 use crate::placement::Problem;
+use crate::placement::pipelines_worth_trying;
 use crate::placement::solve;
+use crate::plan::LayerProfile;
 use crate::plan::Recompute;
 use crate::units::Time;
 
@@ -32,8 +38,7 @@ pub(super) fn search(
         let divided = &planner.training.divisions[division];
         let timed = timed.entry(division).or_insert_with(|| planner.timed(divided, chip));
         let Some(timed) = timed else { continue };
-        let shapes = Shapes { planner, chip, divided, timed, recompute };
-        best = shapes.improve(division, best);
+        best = Shapes::new(planner, chip, divided, timed, recompute).improve(division, best);
     }
     best
 }
@@ -45,6 +50,11 @@ struct Shapes<'a> {
     divided: &'a Division,
     timed: &'a Timed,
     recompute: Recompute,
+    energy: BatchEnergy<'a>,
+    floor: EnergyFloor,
+    /// Ticks of all passes of one micro-batch, and of the slowest layer's.
+    work: u128,
+    slowest_layer: u128,
 }
 
 /// A number of replicas and of stages, with a price that no cut can beat.
@@ -55,7 +65,33 @@ struct Shape {
     n_stages: usize,
 }
 
-impl Shapes<'_> {
+impl<'a> Shapes<'a> {
+    fn new(
+        planner: &'a Planner<'a>,
+        chip: &'a Accelerator,
+        divided: &'a Division,
+        timed: &'a Timed,
+        recompute: Recompute,
+    ) -> Self {
+        let energy = planner.batch_energy(chip, divided, timed);
+        let again = u64::from(recompute == Recompute::Full);
+        let load = |layer: &LayerProfile| {
+            u128::from(layer.forward) * u128::from(1 + again) + u128::from(layer.backward)
+        };
+        let loads = || timed.profile.layers().map(load);
+        Self {
+            planner,
+            chip,
+            divided,
+            timed,
+            recompute,
+            energy,
+            floor: energy.floor(recompute),
+            work: loads().sum(),
+            slowest_layer: loads().max().unwrap_or(0),
+        }
+    }
+
     /// The best of what is known and these shapes.
     fn improve(&self, division: usize, mut best: Option<Candidate>) -> Option<Candidate> {
         let known = best.as_ref().map(|known| known.score.0);
@@ -88,9 +124,7 @@ impl Shapes<'_> {
         let problem = self.planner.problem(self.timed, self.recompute);
         let each = self.divided.devices_per_stage();
         let mut shapes = Vec::new();
-        let mut data_parallel = *problem.data_parallel.start();
-        while data_parallel <= *problem.data_parallel.end() {
-            let rounds = job.micro_batches_per_pipeline(data_parallel);
+        for (data_parallel, rounds) in self.pipelines(problem.data_parallel.clone()) {
             for n_stages in problem.stages.clone() {
                 let devices = data_parallel * each * n_stages as u64;
                 if devices > job.devices {
@@ -101,24 +135,20 @@ impl Shapes<'_> {
                     shapes.push(Shape { least_price, data_parallel, n_stages });
                 }
             }
-            data_parallel = self.next(data_parallel, rounds);
         }
         shapes.sort_unstable();
         shapes
     }
 
-    /// The next number of replicas worth looking at. More of them with as many micro-batches each
-    /// take more devices and energy and, on a flat network, no less time; but they draw less on
-    /// average, so that a cap may ask for any.
-    fn next(&self, data_parallel: u64, rounds: u64) -> u64 {
-        let job = &self.timed.job;
-        if self.planner.terms.power_cap_w.is_some() || !job.links.is_flat() {
-            return data_parallel + 1;
+    /// The numbers of replicas worth looking at, with their micro-batches. More of them with as
+    /// many micro-batches each take more devices and energy and, but where the network treats them
+    /// apart, no less time; they draw less on average though, so that a cap may ask for any.
+    fn pipelines(&self, range: RangeInclusive<u64>) -> Vec<(u64, u64)> {
+        let Timed { profile, job, .. } = self.timed;
+        if self.planner.terms.power_cap_w.is_none() {
+            return pipelines_worth_trying(job, profile.width, range);
         }
-        match rounds {
-            1 => u64::MAX,
-            _ => job.micro_batches.div_ceil(rounds - 1),
-        }
+        range.map(|n| (n, job.micro_batches_per_pipeline(n))).collect()
     }
 
     /// A price that no cut into so many stages can beat.
@@ -127,9 +157,8 @@ impl Shapes<'_> {
         match self.planner.terms.price {
             Price::Time => time.0.into(),
             Price::Energy => {
-                let energy = self.planner.batch_energy(self.chip, self.divided, self.timed);
-                let n_stages = n_stages as u64;
-                energy.least(self.recompute, data_parallel, n_stages, devices, time).0
+                let degrees = (data_parallel, n_stages as u64);
+                self.energy.least(self.floor, degrees, devices, time).0
             }
         }
     }
@@ -137,15 +166,9 @@ impl Shapes<'_> {
     /// A time that no cut can beat: all work once for the first micro-batch, and the slowest stage
     /// busy for all of them.
     fn least_time(&self, n_stages: u64, rounds: u64) -> Time {
-        let again = u64::from(self.recompute == Recompute::Full);
-        let load = |layer: &crate::plan::LayerProfile| {
-            u128::from(layer.forward) * u128::from(1 + again) + u128::from(layer.backward)
-        };
-        let layers = || self.timed.profile.layers().map(load);
-        let work: u128 = layers().sum();
-        let slowest = work.div_ceil(u128::from(n_stages)).max(layers().max().unwrap_or(0));
+        let slowest = self.work.div_ceil(u128::from(n_stages)).max(self.slowest_layer);
         let later = u128::from(rounds.saturating_sub(n_stages)) * slowest;
-        let least = (u128::from(rounds) * slowest).max(work + later);
+        let least = (u128::from(rounds) * slowest).max(self.work + later);
         Time(u64::try_from(least).unwrap_or(u64::MAX))
     }
 }

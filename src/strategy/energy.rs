@@ -23,6 +23,8 @@ pub struct BatchEnergy<'a> {
     pub passes: &'a [LayerPasses],
     /// The layers.
     pub profile: &'a Profile,
+    /// Parameters of all layers on one device of each stage.
+    pub parameters: u64,
     /// What was asked of the placement.
     pub job: &'a Job,
     /// What it runs on.
@@ -35,6 +37,13 @@ pub struct BatchEnergy<'a> {
     pub cluster: &'a Cluster,
 }
 
+/// What [`BatchEnergy::least`] needs to know of all cuts at once.
+#[derive(Clone, Copy, Debug)]
+pub struct EnergyFloor {
+    computing: Energy,
+    sent: u64,
+}
+
 impl BatchEnergy<'_> {
     /// Femtojoules of a batch placed so, on so many devices for so long, all devices together.
     pub fn of(&self, placement: &Placement, devices: u64, time: Time) -> Energy {
@@ -44,26 +53,30 @@ impl BatchEnergy<'_> {
             + self.at_rest(devices, time)
     }
 
-    /// Femtojoules that no cut into `n_stages` can beat, on so many devices for at least so long.
-    pub fn least(
-        &self,
-        recompute: Recompute,
-        data_parallel: u64,
-        n_stages: u64,
-        devices: u64,
-        time: Time,
-    ) -> Energy {
+    /// What no cut can beat in computing, and in bytes sent at each boundary between stages.
+    pub fn floor(&self, recompute: Recompute) -> EnergyFloor {
         let again = u64::from(recompute == Recompute::Full);
         let layers = self.profile.sequence.iter().map(|&kind| {
             let passes = &self.passes[kind];
             passes.forward.energy * (1 + again) + passes.backward.energy
         });
         let computing = layers.sum::<Energy>() * self.job.micro_batches * self.profile.width;
-        let sent = match self.profile.is_chain() {
-            true => self.profile.edges.iter().map(|edge| edge.size).min().unwrap_or(0),
-            false => 0,
-        };
-        computing + self.network(data_parallel, sent * (n_stages - 1)) + self.at_rest(devices, time)
+        let sizes = self.profile.edges.iter().map(|edge| edge.size);
+        let sent = if self.profile.is_chain() { sizes.min().unwrap_or(0) } else { 0 };
+        EnergyFloor { computing, sent }
+    }
+
+    /// Femtojoules that no cut into `n_stages` can beat, on so many devices for at least so long.
+    pub fn least(
+        &self,
+        floor: EnergyFloor,
+        (data_parallel, n_stages): (u64, u64),
+        devices: u64,
+        time: Time,
+    ) -> Energy {
+        floor.computing
+            + self.network(data_parallel, floor.sent * (n_stages - 1))
+            + self.at_rest(devices, time)
     }
 
     /// All passes of a batch on all devices.
@@ -91,7 +104,7 @@ impl BatchEnergy<'_> {
     /// times.
     fn network(&self, data_parallel: u64, sent: u64) -> Energy {
         let sends = u128::from(sent) * 2 * u128::from(self.job.micro_batches);
-        let parameters: u64 = self.profile.layers().map(|layer| layer.parameters).sum();
+        let parameters = self.parameters;
         let gradients = u128::from(parameters) * u128::from(self.job.per_parameter.gradient);
         let exchanged = 2 * (u128::from(data_parallel) - 1) * gradients;
         let per_byte = u128::from(self.chip.vector(Use::Spread).network_fj_per_byte);

@@ -9,8 +9,15 @@ import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-export const PHAZE = process.env.PHAZE ?? join(HERE, "../../target/release/phaze");
+export const PHAZE = process.env.PHAZE ?? join(targetDirectory(), "release/phaze");
 export const AXE = readFileSync(join(HERE, "node_modules/axe-core/axe.min.js"), "utf8");
+
+/** Where cargo builds: it knows of CARGO_TARGET_DIR and of configuration files. */
+function targetDirectory() {
+  const words = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
+  const options = { cwd: join(HERE, "../.."), encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] };
+  return JSON.parse(execFileSync("cargo", words, options)).target_directory;
+}
 
 // The system's own Chromium, as root and without its background talk.
 const FLAGS = [

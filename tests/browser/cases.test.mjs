@@ -69,6 +69,29 @@ test("several models are told apart", async () => {
   assert.deepEqual(complaints, []);
 });
 
+test("the limits of several models are those of the one that is named", async () => {
+  const { page } = await open(browser, join(small, "report.html"));
+  assert.match(await page.locator("#limits").textContent(), /^When it trains bert-large, the winner's time/);
+});
+
+test("of several models more is better, also under energy per token", async () => {
+  const space = SPACE.flatMap((knob) => ["--space", knob]);
+  const models = "--model bert-large --model gpt2-xl --objective energy-per-token".split(" ");
+  const { folder, outcome, designs } = searched(...models, ...space);
+  const { page, complaints } = await open(browser, join(folder, "report.html"));
+  // Stepping from the winner to the next best.
+  await page.locator("#scatter .canvas").focus();
+  await page.keyboard.press("n");
+  const row = Number(await page.locator("#plan").getAttribute("data-row"));
+  const values = designs.filter((one) => best(one) === "evaluated").map((one) => Number(one.value));
+  values.sort((a, b) => b - a);
+  assert.equal(values[0], outcome.winner.value);
+  assert.equal(Number(designs[row].value), values[1]);
+  const labels = await page.locator("#axis-y option").allTextContents();
+  assert.ok(labels.includes("energy per token, share of each model's own best (geomean)"), labels.join());
+  assert.deepEqual(complaints, []);
+});
+
 test("a design that does not fit stands in the strip, is counted and can be opened", async () => {
   const { page, complaints } = await open(browser, join(small, "report.html"));
   const lost = designs.filter((row) => best(row) === "infeasible");
@@ -97,6 +120,15 @@ test("names with markup in them do nothing", async () => {
   assert.ok((await page.locator(".eyebrow").textContent()).includes(name));
   assert.ok((await page.title()).includes(name));
   assert.deepEqual(complaints, []);
+});
+
+test("names with control characters show them as codes", async () => {
+  const folder = variant((changed) => {
+    changed.request.models[0].name = "a\u001b[2Jb\u202e";
+  });
+  const { page } = await open(browser, join(folder, "report.html"));
+  assert.ok((await page.locator(".eyebrow").textContent()).includes("a\\u{1b}[2Jb\\u{202e}"));
+  assert.ok((await page.title()).includes("a\\u{1b}[2Jb\\u{202e}"));
 });
 
 test("what is missing is left out, not guessed", async () => {
@@ -146,6 +178,23 @@ test("two results stand side by side", async () => {
     assert.deepEqual(await stickingOut(page), []);
     assert.deepEqual(complaints, []);
   }
+});
+
+test("two objectives have an axis each, and the page says so", async () => {
+  const single = ["--model", "bert-large", ...SPACE.flatMap((knob) => ["--space", knob])];
+  const [fast, also] = [searched(...single), searched(...single, "--devices", "512")];
+  const frugal = searched(...single, "--objective", "energy-per-token");
+  const compared = join(scratch(), "compare.html");
+  phaze("report", "--compare", fast.folder, also.folder, "--out", compared);
+  const same = await open(browser, compared);
+  assert.equal(await same.page.locator("#own-axes").count(), 0);
+  assert.equal(await same.page.locator("#space figure").count(), 1);
+  phaze("report", "--compare", fast.folder, frugal.folder, "--out", compared);
+  const { page, complaints } = await open(browser, compared);
+  assert.match(await page.locator("#own-axes").textContent(), /an axis of its own/);
+  const titles = await page.locator("#space figure h3").allTextContents();
+  assert.deepEqual(titles, ["throughput (sequences/s) against area", "energy per token (J) against area"]);
+  assert.deepEqual(complaints, []);
 });
 
 test("a plan has its page, and its timeline ends when the simulator says", async () => {

@@ -1,7 +1,5 @@
 //! A network in which every pair of devices is alike.
 
-use std::ops::RangeInclusive;
-
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -28,16 +26,8 @@ impl Topology for Flat {
         self.link.ring(exchange, size, group.size)
     }
 
-    /// A ring of more devices moves no less and takes more steps.
-    fn least(
-        &self,
-        exchange: Exchange,
-        size: Bytes,
-        stride: u64,
-        members: RangeInclusive<u64>,
-        devices: u64,
-    ) -> Time {
-        self.time(exchange, size, Group { size: *members.start(), stride }, devices)
+    fn odd_sizes(&self, _stride: u64, _devices: u64) -> Vec<u64> {
+        Vec::new()
     }
 }
 

@@ -52,10 +52,14 @@ pub trait Topology {
     /// reduce-scatter, after an all-gather, or sends.
     fn time(&self, exchange: Exchange, size: Bytes, group: Group, devices: u64) -> Time;
 
-    /// What no group of any of these sizes, its devices `stride` apart, can beat.
+    /// The sizes of groups at this stride that have to be looked at one by one, in order.
     ///
-    /// A larger group may be the faster one (one that fills a node is), so this asks every size;
-    /// a topology that knows more about itself answers faster, never differently.
+    /// Of two other sizes the smaller is never the slower: neither in an exchange of its own, nor
+    /// in one of a group whose stride is a multiple of its block.
+    fn odd_sizes(&self, stride: u64, devices: u64) -> Vec<u64>;
+
+    /// What no group of any of these sizes, its devices `stride` apart, can beat: that of the
+    /// smallest size that is not odd, or of an odd one.
     fn least(
         &self,
         exchange: Exchange,
@@ -64,7 +68,10 @@ pub trait Topology {
         members: RangeInclusive<u64>,
         devices: u64,
     ) -> Time {
-        let times = members.map(|n| self.time(exchange, size, Group { size: n, stride }, devices));
+        let odd = self.odd_sizes(stride, devices);
+        let even = members.clone().find(|size| odd.binary_search(size).is_err());
+        let asked = even.into_iter().chain(odd.iter().copied().filter(|n| members.contains(n)));
+        let times = asked.map(|n| self.time(exchange, size, Group { size: n, stride }, devices));
         times.min().unwrap_or(Time::ZERO)
     }
 }

@@ -1,7 +1,5 @@
 //! Nodes of a few devices: a fast network inside each, a slower one between them.
 
-use std::ops::RangeInclusive;
-
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -44,30 +42,26 @@ impl Topology for Nodes {
         link.ring(exchange, size, group.size)
     }
 
-    /// Among groups of one link the smallest is the fastest: the smallest of all, and the smallest
-    /// that tiles a node.
-    fn least(
-        &self,
-        exchange: Exchange,
-        size: Bytes,
-        stride: u64,
-        members: RangeInclusive<u64>,
-        devices: u64,
-    ) -> Time {
-        let of = |size_of_group: u64| {
-            self.time(exchange, size, Group { size: size_of_group, stride }, devices)
-        };
-        let (low, high) = (*members.start(), *members.end());
-        let blocks = self.per_node.checked_div(stride).unwrap_or(0);
-        let tiles = |&n: &u64| self.inside_a_node(Group { size: n, stride }, devices);
-        let smallest_inside = (low..=high.min(blocks)).find(tiles);
-        smallest_inside.map_or(of(low), |inside| of(low).min(of(inside)))
+    /// Those whose blocks fill a node: all others, and all groups of whole blocks of them, use the
+    /// links between nodes.
+    fn odd_sizes(&self, stride: u64, devices: u64) -> Vec<u64> {
+        let stride = stride.max(1);
+        if devices <= self.per_node || !self.per_node.is_multiple_of(stride) {
+            return Vec::new();
+        }
+        let blocks = self.per_node / stride;
+        let small = (1..=blocks.isqrt()).filter(|&size| blocks.is_multiple_of(size));
+        let mut sizes: Vec<u64> = small.flat_map(|size| [size, blocks / size]).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::op::CollectiveKind;
     use crate::units::Bandwidth;
 
     #[test]
@@ -89,6 +83,40 @@ mod tests {
         for (size, stride, devices, fast) in cases {
             let found = nodes.inside_a_node(Group { size, stride }, devices);
             assert_eq!(found, fast, "{size} devices {stride} apart of {devices}");
+        }
+    }
+
+    #[test]
+    fn of_two_sizes_that_are_not_odd_the_smaller_is_never_slower() {
+        let link = |rate, latency| Link {
+            bandwidth: Bandwidth::bytes_per_second(rate).unwrap(),
+            latency: Time(latency),
+        };
+        // Inside a node may be the faster or the slower place to be.
+        for links in [(link(1_000_000, 1), link(1_000, 5)), (link(1_000, 5), link(1_000_000, 1))] {
+            for (per_node, stride, devices) in
+                [(8, 1, 64), (72, 2, 500), (5, 1, 40), (16, 3, 90), (16, 4, 16), (1, 1, 9)]
+            {
+                let nodes = Nodes { per_node, inside: links.0, between: links.1 };
+                let odd = nodes.odd_sizes(stride, devices);
+                let times = |size: u64| {
+                    let own = Group { size, stride };
+                    let ring = Exchange::Collective(CollectiveKind::AllReduce);
+                    let mut times = vec![nodes.time(ring, Bytes(1000), own, devices)];
+                    for n in 2..9 {
+                        let outer = Group { size: n, stride: stride * size };
+                        times.push(nodes.time(Exchange::Send, Bytes(1000), outer, devices));
+                        let ends = Group { size: 2, stride: stride * size * (n - 1) };
+                        times.push(nodes.time(ring, Bytes(1000), ends, devices));
+                    }
+                    times
+                };
+                let plain: Vec<u64> = (1..=devices).filter(|size| !odd.contains(size)).collect();
+                for pair in plain.windows(2) {
+                    let (less, more) = (times(pair[0]), times(pair[1]));
+                    assert!(less.iter().zip(&more).all(|(a, b)| a <= b), "{per_node} {pair:?}");
+                }
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use std::io::Write;
 
 use serde_json::json;
 
+use super::quantity::shown;
 use super::saved::Saved;
 use crate::plan::Plan;
 
@@ -47,7 +48,7 @@ fn page(title: &str, content: &str, out: &mut dyn Write) -> io::Result<()> {
             after.split_once("}}").expect("placeholders of the template are closed");
         out.write_all(before.as_bytes())?;
         match name {
-            "title" => out.write_all(escaped(title).as_bytes())?,
+            "title" => out.write_all(escaped(&shown(title)).as_bytes())?,
             "style" => write!(out, "{CHART_STYLE}\n{STYLE}")?,
             "content" => out.write_all(content.as_bytes())?,
             "script" => out.write_all(script::joined().as_bytes())?,

@@ -34,7 +34,11 @@ fn result(name: &Value, saved: &Saved) -> String {
         without_plans(winner);
     }
     for list in ["/best_by_hbm", "/baselines"] {
-        each(outcome.pointer_mut(list), |item| without_plans(&mut item["entry"]));
+        each(outcome.pointer_mut(list), |item| {
+            if let Some(entry) = item.get_mut("entry") {
+                without_plans(entry);
+            }
+        });
     }
     for list in ["/pareto/entries", "/top/entries"] {
         each(outcome.pointer_mut(list), without_plans);

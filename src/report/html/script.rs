@@ -16,7 +16,7 @@ macro_rules! modules {
 }
 
 /// Our modules, each after those that it imports; the last one starts the page.
-const MODULES: [(&str, &str); 34] = modules![
+const MODULES: [(&str, &str); 35] = modules![
     "dom",
     "format",
     "palette",
@@ -48,6 +48,7 @@ const MODULES: [(&str, &str); 34] = modules![
     "proof",
     "command",
     "search_page",
+    "fronts",
     "compare_page",
     "plan_page",
     "main",

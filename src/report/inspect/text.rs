@@ -14,6 +14,7 @@ use crate::parallel::LayerShare;
 use crate::parallel::Setting;
 use crate::report::quantity::bytes;
 use crate::report::quantity::grouped;
+use crate::report::quantity::shown;
 use crate::report::quantity::si;
 use crate::units::Bytes;
 use crate::units::Flops;
@@ -33,7 +34,7 @@ pub fn write(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
 
 fn heading(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
     let spec = &inspection.model.spec;
-    writeln!(out, "{}", spec.name)?;
+    writeln!(out, "{}", shown(&spec.name))?;
     let grouping = if spec.kv_heads == spec.heads {
         String::new()
     } else {

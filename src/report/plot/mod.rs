@@ -11,19 +11,29 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::quantity;
+use super::quantity::shown;
 use super::saved::Saved;
 use crate::plan::Plan;
+use crate::plan::check::placement::check;
 
 const WIDTH: usize = 72;
 const HEIGHT: usize = 20;
 
-/// Prints the Pareto front of a result and the pipelines of its winner.
+/// Prints the Pareto front of a result and the pipelines of its winner. A plan that does not hold
+/// is said to be so instead of being drawn.
 pub fn write(saved: &Saved, out: &mut dyn Write) -> io::Result<()> {
     front(saved, out)?;
     let results = saved.outcome["winner"]["results"].as_array().map_or(&[][..], Vec::as_slice);
-    for plan in results.iter().filter_map(|result| Plan::deserialize(&result["plan"]).ok()) {
+    for plan in results.iter().map(|result| &result["plan"]).filter(|plan| !plan.is_null()) {
         writeln!(out)?;
-        pipeline::write(&plan, out)?;
+        let read = Plan::deserialize(plan).map_err(|error| error.to_string());
+        match read.and_then(|plan| check(&plan).map(|()| plan).map_err(|error| error.to_string())) {
+            Ok(plan) => pipeline::write(&plan, out)?,
+            Err(why) => {
+                let name = shown(plan["name"].as_str().unwrap_or("a model"));
+                writeln!(out, "the plan of {name} does not hold: {}", shown(&why))?;
+            }
+        }
     }
     Ok(())
 }
@@ -53,7 +63,8 @@ fn front(saved: &Saved, out: &mut dyn Write) -> io::Result<()> {
         canvas.symbol(view.place(at), symbol);
     }
 
-    writeln!(out, "{} against area (mm²), {}", objective(outcome), saved.models().join(", "))?;
+    let models = shown(&saved.models().join(", "));
+    writeln!(out, "{} against area (mm²), {models}", shown(&objective(outcome)))?;
     canvas.write(&view, out)?;
     let exact = outcome["pareto"]["exact"].as_bool().unwrap_or(false);
     let front = if exact { "Pareto front" } else { "Pareto front (partial)" };
@@ -159,7 +170,8 @@ impl Canvas {
             writeln!(out, "{:>8}│{}", label.trim_end(), line.trim_end())?;
         }
         writeln!(out, "{:8}└{}", "", "─".repeat(WIDTH))?;
-        let (left, right) = (format!("{:.0}", view.low.0), format!("{:.0}", view.high.0));
+        let label = |x: f64| if x.abs() < 1e15 { format!("{x:.0}") } else { format!("{x:.3e}") };
+        let (left, right) = (label(view.low.0), label(view.high.0));
         writeln!(out, "{:9}{left}{right:>1$}", "", WIDTH - left.len())
     }
 

@@ -8,6 +8,7 @@ use crate::plan::Plan;
 use crate::plan::cost;
 use crate::plan::simulate;
 use crate::report::quantity::grouped;
+use crate::report::quantity::shown;
 
 /// More stages than this are drawn by every n-th.
 const MOST_ROWS: usize = 32;
@@ -44,7 +45,7 @@ pub fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
         out,
         "one of {} pipelines of {}, {} micro-batches",
         grouped(placement.data_parallel),
-        plan.name,
+        shown(&plan.name),
         grouped(cost.micro_batches)
     )?;
     let every = rows.len().div_ceil(MOST_ROWS);
@@ -53,7 +54,7 @@ pub fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "{:8}└{}", "stage", "─".repeat(WIDTH))?;
     let time = plan.units.time(end.into());
-    writeln!(out, "{:9}0{:>2$.4} {unit}", "", time, WIDTH - 2, unit = plan.units.time)?;
+    writeln!(out, "{:9}0{:>2$.4} {unit}", "", time, WIDTH - 2, unit = shown(&plan.units.time))?;
     writeln!(out, "{:9}▒ forward   █ backward   ≈ gradients   + optimizer   · idle", "")
 }
 

@@ -28,7 +28,7 @@ const RESULTS = [
 
 const OBJECTIVES = {
   throughput: "throughput (sequences/s)",
-  "throughput-per-area": "throughput per area",
+  "throughput-per-area": "throughput per area (sequences/s/mm²)",
   "energy-per-token": "energy per token (J)",
 };
 
@@ -119,9 +119,12 @@ export function resultsOf({ outcome, designs }, row) {
   });
 }
 
-function objectiveLabel({ request }) {
-  if ((request?.models ?? []).length > 1) return "objective, over all models";
-  return OBJECTIVES[request?.objective] ?? "objective";
+/** The objective with its unit; of several models, how they became one number. */
+export function objectiveLabel({ request }) {
+  const label = OBJECTIVES[request?.objective] ?? "objective";
+  if ((request?.models ?? []).length < 2) return label;
+  if (request.combine === "mean") return `mean ${label} of all models`;
+  return `${label.replace(/ \(.*\)$/, "")}, share of each model's own best (${request.combine ?? "joined"})`;
 }
 
 /** The value of a measure for an entry that may not be a row of the table, such as a baseline. */

@@ -20,7 +20,8 @@ export function baselines(outcome) {
       ratio: baseline.winner_ratio,
     })),
   ];
-  const single = outcome.winner.results.length === 1;
+  const models = outcome.winner.results.map((result) => result.model);
+  const single = models.length === 1;
   const speed = (row) => (row.entry && isNumber(row.ratio) ? 1 / row.ratio : null);
   const most = Math.max(1, ...rows.map((row) => speed(row) ?? 0));
   const draw = (host, width) => {
@@ -69,16 +70,22 @@ export function baselines(outcome) {
     note: "The same devices and batch for all. ×: this chip is so many times as fast.",
     draw,
     table: () => ({
-      columns: ["what", "description", "winner / this", "sequences/s", "area µm²", "strategy", "reason"].map(
-        (name) => ({ name }),
-      ),
+      columns: [
+        "what",
+        "description",
+        "winner / this",
+        ...models.map((model) => (single ? "sequences/s" : `sequences/s, ${model}`)),
+        "area µm²",
+        ...models.map((model) => (single ? "strategy" : `strategy, ${model}`)),
+        "reason",
+      ].map((name) => ({ name })),
       rows: rows.map((row) => [
         row.name,
         row.description,
         row.ratio,
-        row.entry?.results[0].throughput_sequences_per_s ?? null,
+        ...models.map((_, i) => row.entry?.results[i]?.throughput_sequences_per_s ?? null),
         row.entry?.design.area_um2 ?? null,
-        row.entry?.results[0].strategy?.sentence ?? null,
+        ...models.map((_, i) => row.entry?.results[i]?.strategy?.sentence ?? null),
         row.reason ?? null,
       ]),
     }),

@@ -2,8 +2,7 @@
 
 import { breakdown } from "./breakdown.js";
 import { chipFigure } from "./chip_figure.js";
-import { el, svg } from "./dom.js";
-import { figure } from "./figure.js";
+import { el } from "./dom.js";
 import {
   MISSING,
   bytes,
@@ -20,8 +19,8 @@ import {
   strategyWords,
   words,
 } from "./format.js";
+import { fronts } from "./fronts.js";
 import { table } from "./table.js";
-import { ticks } from "./timeline.js";
 
 /** Fills `main` for the pair; answers the navigation. */
 export function comparePage(main, [a, b]) {
@@ -199,76 +198,4 @@ function plans(winners, names, devices) {
       breakdown(first, [{ name: names[1], result: second }], names[0]),
     ),
   );
-}
-
-/** Throughput against area of what each result holds in full, its front joined. */
-function fronts(pair, names) {
-  const series = pair.map(({ outcome }) =>
-    [...outcome.pareto.entries, ...outcome.top.entries, outcome.winner]
-      .filter(Boolean)
-      .map((entry) => ({ x: entry.design.area_um2 / 1e6, y: entry.value, name: chipName(entry.design) })),
-  );
-  const all = series.flat();
-  if (all.length === 0) return el("p", {}, MISSING);
-  const [low, high] = [Math.min(...all.map((p) => p.x)), Math.max(...all.map((p) => p.x))];
-  const top = Math.max(...all.map((p) => p.y)) * 1.05;
-  const colours = ["--tensor", "--vector"];
-  const draw = (host, width) => {
-    const [left, h] = [58, 280];
-    const across = (x) => left + 8 + (high > low ? (x - low) / (high - low) : 0.5) * (width - left - 24);
-    const up = (y) => 8 + h * (1 - y / top);
-    const picture = svg("svg", {
-      viewBox: `0 0 ${width} ${h + 46}`,
-      role: "img",
-      "aria-label": "Objective against area",
-    });
-    for (const y of ticks({ from: 0, to: top }))
-      picture.append(
-        svg("line", { class: "grid", x1: left, x2: width, y1: up(y), y2: up(y) }),
-        svg("text", { class: "tick", x: left - 6, y: up(y) + 4, "text-anchor": "end" }, number(y, 3)),
-      );
-    for (const x of high > low ? ticks({ from: low, to: high }) : [low])
-      picture.append(
-        svg(
-          "text",
-          { class: "tick", x: Math.min(across(x), width - 20), y: h + 24, "text-anchor": "middle" },
-          number(x, 3),
-        ),
-      );
-    picture.append(
-      svg(
-        "text",
-        { class: "tick", x: left + (width - left) / 2, y: h + 42, "text-anchor": "middle" },
-        "area (mm²)",
-      ),
-    );
-    series.forEach((points, i) =>
-      points.forEach((point) =>
-        picture.append(
-          svg(
-            "circle",
-            {
-              cx: across(point.x),
-              cy: up(point.y),
-              r: 5,
-              style: `fill: var(${colours[i]}); fill-opacity: .75`,
-            },
-            svg("title", {}, `${names[i]}: ${point.name}, ${number(point.y)}`),
-          ),
-        ),
-      ),
-    );
-    host.replaceChildren(picture);
-  };
-  return figure({
-    id: "fronts",
-    title: "Objective against area",
-    note: "Pareto front and top 20 of both results.",
-    draw,
-    legend: names.map((label, i) => ({ label, colour: colours[i] })),
-    table: () => ({
-      columns: ["result", "chip", "area (mm²)", "objective"].map((name) => ({ name })),
-      rows: series.flatMap((points, i) => points.map((point) => [names[i], point.name, point.x, point.y])),
-    }),
-  });
 }

@@ -40,9 +40,13 @@ function designs(packed, outcome) {
   return table;
 }
 
-/** Whether the objective counts down. */
-export function lessIsBetter(outcome) {
-  return outcome.request?.objective === "energy-per-token";
+/**
+ * Whether the objective counts down. Several models are joined as shares of what each reaches at its best, of
+ * which more is better whatever they are shares of; only a mean stays in the objective's own unit.
+ */
+export function lessIsBetter({ request }) {
+  const shares = (request?.models ?? []).length > 1 && request.combine !== "mean";
+  return request?.objective === "energy-per-token" && !shares;
 }
 
 export const STATUSES = ["evaluated", "pruned", "open", "infeasible"];

@@ -1,4 +1,5 @@
-// Builds page elements. Text only ever enters through textContent, so no name can become markup.
+// Builds page elements. Text only ever enters through textContent, so no name can become markup, and what
+// would steer a terminal that it is pasted into, or turn the direction of writing, is shown as its code.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -14,8 +15,16 @@ export function svg(tag, attributes, ...children) {
 
 /** Empties an element and gives it new children. */
 export function refill(element, ...children) {
-  element.replaceChildren(...children.flat(Infinity).filter(present));
+  element.replaceChildren(...children.flat(Infinity).filter(present).map(visible));
   return element;
+}
+
+// Control characters but for line ends and tabs, and those that turn the direction of writing.
+const STEERING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+function visible(child) {
+  if (child instanceof Node) return child;
+  return String(child).replace(STEERING, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`);
 }
 
 /** What the theme says a CSS variable is at this moment. */
@@ -29,7 +38,7 @@ function fill(element, attributes, children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat(Infinity).filter(present));
+  element.append(...children.flat(Infinity).filter(present).map(visible));
   return element;
 }
 

@@ -62,10 +62,18 @@ export function png(text) {
   });
 }
 
-/** A table as CSV; cells with a comma, quote or line end are quoted. */
+/** What a spreadsheet takes for a formula, unless all of it is a number. */
+const FORMULA = /^[=+\-@\t\r]/;
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+
+/**
+ * A table as CSV; cells with a comma, quote or line end are quoted, and those that a spreadsheet would run
+ * stand behind an apostrophe.
+ */
 export function csv({ columns, rows }) {
   const cell = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
+    const plain = value === null || value === undefined ? "" : String(value);
+    const text = FORMULA.test(plain) && !NUMBER.test(plain) ? `'${plain}` : plain;
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const lines = [columns.map((column) => column.name), ...rows];

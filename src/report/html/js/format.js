@@ -87,6 +87,11 @@ const RECOMPUTED = {
   stage: "recomputing every stage but the last",
 };
 
+/** What is computed again; the last stage never is, also where it is the only one. */
+function recomputed({ recompute, pipeline_stages: stages }) {
+  return recompute === "stage" && stages === 1 ? RECOMPUTED.none : (RECOMPUTED[recompute] ?? recompute);
+}
+
 /** How a model is trained, as one sentence; the outcome's own words where it tells no more. */
 export function strategyWords({ strategy }, devices) {
   if (!isNumber(strategy?.pipeline_stages)) return sentence(strategy?.sentence ?? MISSING);
@@ -95,7 +100,7 @@ export function strategyWords({ strategy }, devices) {
     `${count(pipelines, "pipeline")} of ${count(stages, "stage")}`,
     width > 1 ? `${number(width)} devices to a layer` : "one device to a stage",
     `micro-batches of ${count(strategy.micro_batch, "sequence")}`,
-    `${RECOMPUTED[strategy.recompute] ?? strategy.recompute}: ${number(strategy.devices_used)} of ${number(devices)} devices at work.`,
+    `${recomputed(strategy)}: ${number(strategy.devices_used)} of ${number(devices)} devices at work.`,
   ].join(", ");
 }
 

@@ -13,6 +13,9 @@ export function proofSection({ outcome }) {
     { id: "proof" },
     el("h2", {}, "The proof"),
     el("p", { class: "lead" }, sentence(proof?.statement ?? "This result carries no proof.")),
+    proof?.complete &&
+      outcome.winner &&
+      el("p", {}, "The winner is optimal within this model, this space and these strategies."),
     capWords(request) &&
       el(
         "p",
@@ -64,7 +67,7 @@ export function proofSection({ outcome }) {
     el(
       "p",
       { class: "lead" },
-      "Check it again, in the directory of this page and without any solver: ",
+      "Check again what can be checked without any solver, in the directory of this page: ",
       el("code", {}, "phaze check outcome.json"),
     ),
     el(
@@ -85,7 +88,9 @@ export function limits(outcome) {
   return el(
     "p",
     { class: "note", id: "limits" },
-    "The winner's time is spent on: ",
+    (outcome.winner?.results ?? []).length > 1
+      ? `When it trains ${outcome.winner.results[0].model}, the winner's time is spent on: `
+      : "The winner's time is spent on: ",
     sorted.map((item) => `${item.what.replaceAll("_", " ")} ${percent(item.share, 0)}`).join(", "),
     ".",
   );
