@@ -105,6 +105,24 @@ pub struct SpaceRequest {
     pub min_area_nm2: u64,
 }
 
+impl SpaceRequest {
+    /// Combinations of all knobs and sizes of memory.
+    pub fn points(&self) -> u128 {
+        let lists = [
+            &self.tensor_cores,
+            &self.width,
+            &self.depth,
+            &self.vector_cores,
+            &self.vector_width,
+            &self.glb_mib,
+            &self.glb_bytes_per_cycle,
+            &self.hbm_gib,
+        ];
+        // An empty list leaves one value, that of the hardware or of another knob.
+        lists.iter().map(|list| list.len().max(1) as u128).product()
+    }
+}
+
 impl From<&DesignSpace> for SpaceRequest {
     fn from(space: &DesignSpace) -> Self {
         let in_units = |sizes: &[Bytes], unit: Bytes| sizes.iter().map(|s| s.0 / unit.0).collect();

@@ -42,6 +42,10 @@ pub struct Setup {
     pub rejections: Rejections,
 }
 
+/// The most combinations of knobs and sizes of memory in a space: what is known of each stays in
+/// memory, about a kilobyte.
+const MOST_POINTS: u64 = 1 << 23;
+
 /// Why a request makes no sense before anything is searched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Senseless {
@@ -60,6 +64,15 @@ pub enum Senseless {
         .0.too_large, .0.too_small, .0.unbuildable
     )]
     NoDesign(Rejections),
+    /// The space holds more points than fit in memory, each with its status and bound.
+    #[error(
+        "the space holds {points} points; searched are at most {MOST_POINTS}: give fewer values to a \
+         knob"
+    )]
+    TooManyPoints {
+        /// How many it holds.
+        points: u128,
+    },
     /// There is nothing to train.
     #[error("there is no model; give at least one")]
     NoModel,
@@ -70,6 +83,10 @@ impl Setup {
     pub fn new(request: Request, models: Vec<Model>, physics: Physics) -> Result<Self, Senseless> {
         if models.is_empty() {
             return Err(Senseless::NoModel);
+        }
+        let points = request.space.points();
+        if points > u128::from(MOST_POINTS) {
+            return Err(Senseless::TooManyPoints { points });
         }
         let (candidates, rejections) = DesignSpace::from(&request.space).designs(&physics);
         if candidates.is_empty() {
