@@ -64,7 +64,6 @@ pub use outcome::TileFacts;
 pub use request::ModelRequest;
 pub use request::Request;
 pub use request::Source;
-pub use request::SpaceRequest;
 pub use setup::Rates;
 pub use setup::Senseless;
 pub use setup::Setup;

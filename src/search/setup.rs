@@ -5,11 +5,9 @@ use super::Request;
 use super::training::Division;
 use super::training::Training;
 use crate::estimate::Options;
-use crate::estimate::VectorCosts;
 use crate::hardware::Accelerator;
 use crate::hardware::Candidate;
 use crate::hardware::Cluster;
-use crate::hardware::DesignSpace;
 use crate::hardware::Physics;
 use crate::hardware::Rejections;
 use crate::model::Attention;
@@ -91,7 +89,7 @@ impl Setup {
         if models.is_empty() {
             return Err(Senseless::NoModel);
         }
-        let (candidates, rejections) = DesignSpace::from(&request.space).designs(&physics);
+        let (candidates, rejections) = request.space.designs(&physics);
         if candidates.is_empty() {
             return Err(Senseless::NoDesign(rejections));
         }
@@ -103,20 +101,15 @@ impl Setup {
             })
             .collect();
         let cluster = Cluster { devices: request.devices, network: physics.network };
-        let vector_costs = if request.published_vector_costs {
-            VectorCosts::Published
-        } else {
-            VectorCosts::Corrected
-        };
         let mut setup = Self {
             cluster,
             trainings: Vec::new(),
             candidates,
             areas,
             rejections,
-            options: Options { vector_costs, ..Options::default() },
-            rule: if request.rule == "alone" { Rule::Alone } else { Rule::OwnKind },
-            optimizer: Optimizer::named(&request.optimizer).unwrap_or(Optimizer::AdamMixed),
+            options: Options { vector_costs: request.vector_costs, ..Options::default() },
+            rule: request.rule,
+            optimizer: request.optimizer,
             physics,
             request,
         };
@@ -139,11 +132,7 @@ impl Setup {
                     sequence: asked.sequence,
                     tensor_parallel: width,
                     sequence_parallel: self.request.sequence_parallel && width > 1,
-                    attention: if self.request.attention == "stored" {
-                        Attention::Stored
-                    } else {
-                        Attention::Recomputed
-                    },
+                    attention: self.request.attention,
                     element: Bytes(self.physics.element_bytes),
                 };
                 let share = shard(&model, setting)

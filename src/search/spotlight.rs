@@ -11,7 +11,6 @@ use super::walk::Merit;
 use super::walk::walk;
 use crate::estimate::EstimateTable;
 use crate::hardware::Use;
-use crate::model::Attention;
 use crate::parallel::Setting;
 use crate::parallel::shard;
 use crate::units::Bytes;
@@ -34,11 +33,7 @@ pub fn spotlight(setup: &Setup, table: &EstimateTable, hbm: usize) -> Option<usi
             sequence: training.sequence,
             tensor_parallel: 1,
             sequence_parallel: false,
-            attention: if setup.request.attention == "stored" {
-                Attention::Stored
-            } else {
-                Attention::Recomputed
-            },
+            attention: setup.request.attention,
             element: Bytes(setup.physics.element_bytes),
         };
         let share = shard(&training.model, setting).expect("width 1 is always legal");

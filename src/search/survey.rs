@@ -250,6 +250,9 @@ impl Observer for Stopping<'_> {
     fn begins(&self, what: &str) {
         self.observer.begins(what);
     }
+    fn bounded(&self, what: &str, done: usize, of: usize) {
+        self.observer.bounded(what, done, of);
+    }
     fn evaluated(&self, what: &str, left: usize) {
         self.observer.evaluated(what, left);
     }

@@ -1,9 +1,11 @@
 //! What must hold of every search, whatever the space.
 
 use phaze::input;
+use phaze::input::request::ModelEntry;
 use phaze::input::request::RequestFile;
+use phaze::input::request::ready;
+use phaze::input::source::no_files;
 use phaze::search;
-use phaze::search::ModelRequest;
 use phaze::search::References;
 use phaze::search::Setup;
 use phaze::search::Status;
@@ -11,21 +13,10 @@ use phaze::search::Survey;
 
 /// A request for `models`, with every `step`-th design of its space.
 fn setup(text: &str, models: &[&str], step: usize) -> Setup {
-    let mut request = RequestFile::read(text, "test").unwrap().complete("test").unwrap();
-    let mut found = Vec::new();
-    for name in models {
-        let model = input::model(name).unwrap();
-        let sequence = model.spec.max_sequence;
-        request.models.push(ModelRequest {
-            name: (*name).into(),
-            text: None,
-            sequence,
-            weight: 1.0,
-        });
-        found.push(model);
-    }
-    let physics = input::hardware::preset(&request.hardware.name, "test").unwrap().physics;
-    let mut setup = Setup::new(request, found, physics).unwrap();
+    let mut file = RequestFile::read(text, "test").unwrap();
+    let entry = |name: &&str| ModelEntry { name: (*name).into(), ..ModelEntry::default() };
+    file.model = models.iter().map(entry).collect();
+    let mut setup = ready(&file, "test", &no_files).unwrap();
     setup.candidates = setup.candidates.into_iter().step_by(step).collect();
     setup.areas = setup.areas.into_iter().step_by(step).collect();
     setup

@@ -10,11 +10,11 @@ use crate::cli::Refusal;
 use crate::cli::model_args::load;
 use crate::estimate::EstimateTable;
 use crate::estimate::Options;
-use crate::estimate::VectorCosts;
 use crate::graph::Dag;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::hardware::network::Network;
+use crate::input::Conventions;
 use crate::model::Model;
 use crate::model::Optimizer;
 use crate::model::op::Op;
@@ -224,10 +224,10 @@ fn best(problems: &[Problem]) -> Result<Option<(usize, Found)>, Refusal> {
 
 impl Request {
     fn new(args: &Args, name: &str) -> Result<Self, Refusal> {
-        let published = args.published;
+        let conventions = Conventions::of(args.published);
         let model = load(name)?;
-        let setting = args.options.setting(&model, published);
-        let (hardware, chip) = args.design.resolve(published)?;
+        let setting = args.options.setting(&model, conventions);
+        let (hardware, chip) = args.design.resolve(conventions)?;
         let widths = match (&args.tensor_parallel, args.strategy) {
             (Some(_), Some(_)) => {
                 let problem = "--strategy says how wide it is; leave out --tensor-parallel";
@@ -237,7 +237,8 @@ impl Request {
             (Some(widths), None) => widths.clone(),
             (None, None) => {
                 let legal = legal_widths(&model.spec);
-                [1, 2, 4, 8].into_iter().filter(|width| legal.contains(width)).collect()
+                let widths = conventions.widths.iter().copied();
+                widths.filter(|width| legal.contains(width)).collect()
             }
         };
         let needed = args.strategy.map_or(Some(1024), Strategy::devices);
@@ -249,16 +250,8 @@ impl Request {
             let problem = format!("--strategy: it takes {short} devices, there are {devices}");
             return Err(Refusal::Options(problem));
         }
-        let recompute = args.recompute.unwrap_or(RecomputeChoice::Auto).choices();
-        // What the published evaluation chose from.
-        let recompute = match args.recompute {
-            None if published => vec![Recompute::None, Recompute::Stage],
-            _ => recompute,
-        };
-        let default = if published { Optimizer::Sgd } else { Optimizer::AdamMixed };
-        let vector_costs = if published { VectorCosts::Published } else { VectorCosts::Corrected };
-        let time_model =
-            if published { TimeModel::Published } else { TimeModel::OneForwardOneBackward };
+        let recompute = args.recompute.map(RecomputeChoice::choices);
+        let vector_costs = conventions.vector_costs;
         Ok(Self {
             name: name.to_owned(),
             micro_batches: micro_batches(args)?,
@@ -270,10 +263,10 @@ impl Request {
             devices,
             global_batch: args.global_batch,
             widths,
-            recompute,
-            optimizer: args.optimizer.unwrap_or(default),
-            time_model: args.time_model.map_or(time_model, TimeModel::from),
-            rule: if published { Rule::Alone } else { Rule::OwnKind },
+            recompute: recompute.unwrap_or_else(|| conventions.recompute.to_vec()),
+            optimizer: args.optimizer.unwrap_or(conventions.optimizer),
+            time_model: args.time_model.map_or(conventions.time_model, TimeModel::from),
+            rule: conventions.rule,
             table: EstimateTable::new(Options { vector_costs, ..Options::default() }),
         })
     }
