@@ -199,13 +199,14 @@ impl Args {
             is_free(&directory.join("outcome.json"), &setup.request)?;
         }
         fs::create_dir_all(directory).map_err(unwritable)?;
+        // From here on Ctrl-C ends the search in order, not the process: the journal comes after.
+        let watch = Watch::new(self.time_limit);
         let header = serde_json::json!({
             "phaze": env!("CARGO_PKG_VERSION"),
             "program": fingerprint(),
             "request": setup.request,
         });
         let journal = Journal::open(directory, &header.to_string(), self.start())?;
-        let watch = Watch::new(self.time_limit);
         let survey = search::survey(setup, &journal, &watch);
         watch.finish();
         journal.healthy()?;

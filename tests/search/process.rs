@@ -70,7 +70,9 @@ fn an_interrupted_search_says_so_and_resumes() {
     let (whole, cut) = (directory("calm"), directory("interrupted"));
     assert!(search(&whole, &[]).status().unwrap().success());
     let child = search(&cut, &[]).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(150));
+    while !cut.join("journal.jsonl").exists() && !cut.join("outcome.json").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     let ended = child.wait_with_output().unwrap().status;
     assert!(interrupt.unwrap().success());
