@@ -7,12 +7,13 @@ use std::path::Path;
 
 use super::Refusal;
 use crate::input::InputError;
+use crate::input::hf_config;
 use crate::input::source::printable;
 
 /// The text of a file that a request or an option names: a page or two, and this is a thousand
 /// times that.
 pub fn small(path: &Path) -> Result<String, InputError> {
-    read(path, 4 << 20)
+    read(path, hf_config::LONGEST)
 }
 
 /// Reads a text file of at most `limit` bytes; `-` is standard input. A byte order mark at its
