@@ -6,11 +6,11 @@
 
 use std::time::Instant;
 
-use phaze::input;
+use phaze::input::request::ModelEntry;
 use phaze::input::request::RequestFile;
+use phaze::input::request::ready;
+use phaze::input::source::no_files;
 use phaze::search;
-use phaze::search::ModelRequest;
-use phaze::search::Setup;
 use phaze::search::Status;
 
 fn main() {
@@ -34,18 +34,10 @@ const LARGER: &str = "[space]\nvector_width = [32, 64, 128, 256]\n\
                       glb_bytes_per_cycle = [2048, 4096, 8192]\n";
 
 fn run(name: &str, text: &str) {
-    let file = RequestFile::read(text, "bench").expect("the request is well formed");
-    let mut request = file.complete("bench").expect("defaults are legal");
-    let model = input::model(name).expect("a built-in model");
-    request.models.push(ModelRequest {
-        name: name.into(),
-        text: None,
-        sequence: model.spec.max_sequence,
-        weight: 1.0,
-    });
-    let hardware = input::hardware::preset(&request.hardware.name, "bench").expect("built in");
+    let mut file = RequestFile::read(text, "bench").expect("the request is well formed");
+    file.model = vec![ModelEntry { name: name.into(), ..ModelEntry::default() }];
     let start = Instant::now();
-    let setup = Setup::new(request, vec![model], hardware.physics).expect("it makes sense");
+    let setup = ready(&file, "bench", &no_files).expect("it makes sense");
     let survey = search::survey(&setup, &(), &());
     let seconds = start.elapsed().as_secs_f64();
     let statuses = || survey.walks.iter().flat_map(|walk| &walk.statuses);

@@ -48,7 +48,7 @@ fn bad_requests_are_refused_with_a_reason() {
         (&["estimate", "--matmul", "1x0x1x1"], "`matmul.m = 0` is out of range"),
         (&["estimate", "--matmul", "1x2x3"], "batch x rows x inner x columns"),
         (&["estimate", "--matmul", "2x2147483648x2147483648x2"], "more than 2^62"),
-        (&["estimate", "--matmul", "1x1x1x1", "--design", "tpuv5"], "did you mean `tpuv4`?"),
+        (&["estimate", "--matmul", "1x1x1x1", "--design", "tpv4"], "did you mean `tpuv4`?"),
         (&["estimate", "--matmul", "1x1x1x1", "--local-kib", "1"], "cannot hold one tile"),
         (&["estimate", "--matmul", "1x1x1x1", "--energy-slack", "-1"], "allowed are 0 to 10"),
         (&["estimate", "--model", "gpt5"], "unknown model"),

@@ -145,7 +145,7 @@ fn bad_requests_are_refused_with_status_2() {
     let cases: [(&[&str], &str); 10] = [
         (&["gpt2xl"], "did you mean `gpt2-xl`?"),
         (&["missing.json"], "missing.json: cannot be read"),
-        (&["inputs/models"], "inputs/models: cannot be read: it is a directory; name the config"),
+        (&["inputs/models"], "inputs/models: cannot be read: it is a directory; name a file"),
         (&[large.to_str().unwrap()], "is 104857600 bytes long; at most 1048576 are read"),
         (&[broken], "`n_head = 25` does not divide `n_embd = 1601`; try 1, or give `head_dim`"),
         (&["gpt2-xl", "--tensor-parallel", "2"], "legal widths are 1, 5, 25"),

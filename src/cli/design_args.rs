@@ -1,22 +1,18 @@
 //! The accelerator that a command is about: a name or a file, and knobs turned by hand.
 
-use std::path::Path;
-
 use clap::Args;
 
 use super::Refusal;
 use super::files;
 use crate::hardware::Accelerator;
+use crate::hardware::Candidate;
 use crate::hardware::Design;
+use crate::hardware::Knob;
+use crate::input::Conventions;
 use crate::input::InputError;
 use crate::input::hardware::Hardware;
-use crate::input::hardware::hardware;
 use crate::input::hardware::preset;
-use crate::input::hardware::preset_names;
-use crate::units::Bytes;
-
-/// Hardware files are a page long; this is a thousand times that.
-const LARGEST_FILE: u64 = 4 << 20;
+use crate::input::source;
 
 /// Which accelerator, for every command that needs one.
 #[derive(Args, Clone, Debug, Default)]
@@ -55,27 +51,35 @@ pub struct DesignArgs {
 impl DesignArgs {
     /// Whether the user named or changed an accelerator at all.
     pub fn given(&self) -> bool {
-        let knobs = [
-            self.tensor_cores,
-            self.width,
-            self.depth,
-            self.vector_cores,
-            self.vector_width,
-            self.local_kib,
-            self.glb_mib,
-            self.hbm_gib,
-        ];
-        self.design.is_some() || knobs.iter().any(Option::is_some)
+        self.design.is_some() || self.knobs().iter().any(|(_, value)| value.is_some())
+    }
+
+    /// The knobs by name, with what was given.
+    fn knobs(&self) -> [(&'static str, Option<u64>); 8] {
+        [
+            ("tensor_cores", self.tensor_cores),
+            ("width", self.width),
+            ("depth", self.depth),
+            ("vector_cores", self.vector_cores),
+            ("vector_width", self.vector_width),
+            ("local_kib", self.local_kib),
+            ("glb_mib", self.glb_mib),
+            ("hbm_gib", self.hbm_gib),
+        ]
     }
 
     /// The hardware named, with the knobs turned, and the accelerator it makes.
     ///
-    /// With `published`, the constants are the published ones, whatever the design.
-    pub fn resolve(&self, published: bool) -> Result<(Hardware, Accelerator), Refusal> {
+    /// With the published conventions, the constants are the published ones, whatever the design.
+    pub fn resolve(&self, conventions: &Conventions) -> Result<(Hardware, Accelerator), Refusal> {
         let mut found = self.named()?;
         found.design = self.turned(found.design)?;
-        if published {
-            found.physics = preset("icml24", "--published")?.physics;
+        if conventions.replaces_physics {
+            found.physics = preset(conventions.hardware, "--published")?.physics;
+        }
+        if let Some(gib) = self.hbm_gib {
+            let known = found.physics.hbm.knows(gib);
+            known.map_err(|unknown| Refusal::Options(format!("--hbm-gib: {unknown}")))?;
         }
         let chip = Accelerator::new(found.design, &found.physics)
             .map_err(|reason| Refusal::Options(format!("{}: {reason}", found.name)))?;
@@ -83,39 +87,25 @@ impl DesignArgs {
     }
 
     fn named(&self) -> Result<Hardware, InputError> {
-        let name = self.design.as_deref().unwrap_or("tpuv4-like");
-        let path = Path::new(name);
-        let looks_like_a_file = name.contains(['/', '\\', '.']) || path.exists();
-        if !preset_names().iter().any(|known| known == name) && looks_like_a_file {
-            return hardware(&files::read(path, LARGEST_FILE)?, &files::name(path));
-        }
-        preset(name, "--design")
+        let name = self.design.as_deref().unwrap_or(Conventions::OURS.hardware);
+        Ok(source::hardware(name, "--design", &files::small)?.0)
     }
 
     fn turned(&self, base: Design) -> Result<Design, Refusal> {
-        let bytes = |option: &str, count: u64, unit: Bytes| {
-            let most = (1 << 50) / unit.0;
-            if (1..=most).contains(&count) {
-                return Ok(unit * count);
-            }
-            Err(Refusal::Options(format!("{option} {count}: allowed are 1 to {most}")))
-        };
         let (width, depth) = (self.width.unwrap_or(base.width), self.depth.unwrap_or(base.depth));
         let mut design = base.with_array(width, depth);
         if let Some(lanes) = self.vector_width {
             design = design.with_lanes(lanes);
         }
-        design.tensor_cores = self.tensor_cores.unwrap_or(base.tensor_cores);
-        design.vector_cores = self.vector_cores.unwrap_or(base.vector_cores);
-        if let Some(kib) = self.local_kib {
-            design.local = bytes("--local-kib", kib, Bytes::KIB)?;
+        let mut turned = Candidate::from(design);
+        for (name, value) in self.knobs() {
+            let (Some(value), Some(knob)) = (value, Knob::named(name)) else { continue };
+            let option = name.replace('_', "-");
+            knob.check(value)
+                .map_err(|reason| Refusal::Options(format!("--{option}: {reason}")))?;
+            (knob.set)(&mut turned, value);
         }
-        if let Some(mib) = self.glb_mib {
-            design.glb = bytes("--glb-mib", mib, Bytes::MIB)?;
-        }
-        if let Some(gib) = self.hbm_gib {
-            design.hbm = bytes("--hbm-gib", gib, Bytes::GIB)?;
-        }
+        let design = turned.design;
         Ok(design)
     }
 }
@@ -123,11 +113,12 @@ impl DesignArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Bytes;
 
     #[test]
     fn knobs_that_follow_others_keep_following_them() {
         let args = DesignArgs { width: Some(32), depth: Some(16), ..DesignArgs::default() };
-        let (found, chip) = args.resolve(false).unwrap();
+        let (found, chip) = args.resolve(&Conventions::OURS).unwrap();
         assert_eq!(found.design.vector_width, 32);
         assert_eq!(found.design.local, Bytes(16 * 32 * 16));
         assert_eq!(chip.design(), &found.design);
@@ -137,15 +128,15 @@ mod tests {
     fn a_buffer_size_that_a_file_gives_is_kept() {
         let args =
             DesignArgs { design: Some("tpuv4".into()), width: Some(64), ..Default::default() };
-        let (found, _) = args.resolve(false).unwrap();
+        let (found, _) = args.resolve(&Conventions::OURS).unwrap();
         assert_eq!(found.design.local, Bytes::MIB * 3);
         assert_eq!(found.design.vector_width, 2048);
     }
 
     #[test]
     fn unusable_requests_are_refused_with_the_reason() {
-        let refusal = |args: DesignArgs| args.resolve(false).unwrap_err().to_string();
-        let unknown = DesignArgs { design: Some("tpuv5".into()), ..Default::default() };
+        let refusal = |args: DesignArgs| args.resolve(&Conventions::OURS).unwrap_err().to_string();
+        let unknown = DesignArgs { design: Some("tpv4".into()), ..Default::default() };
         assert!(refusal(unknown).contains("did you mean `tpuv4`"));
         let small = DesignArgs { local_kib: Some(1), ..Default::default() };
         assert!(refusal(small).contains("cannot hold one tile of a 128x128 array"));
@@ -153,5 +144,10 @@ mod tests {
         assert!(refusal(zero).contains("`tensor_cores = 0` is outside its range"));
         let huge = DesignArgs { hbm_gib: Some(u64::MAX), ..Default::default() };
         assert!(refusal(huge).contains("--hbm-gib"));
+        let untabled = DesignArgs { hbm_gib: Some(48), ..Default::default() };
+        assert!(refusal(untabled).contains("nearest are 32 and 64"));
+        let one_rate =
+            DesignArgs { design: Some("tpuv4".into()), hbm_gib: Some(48), ..Default::default() };
+        assert!(one_rate.resolve(&Conventions::OURS).is_ok());
     }
 }

@@ -10,6 +10,7 @@ use super::Exit;
 use super::Refusal;
 use super::files;
 use crate::hardware::DesignSpace;
+use crate::input::Conventions;
 use crate::input::hardware::preset;
 use crate::input::space;
 use crate::report::design;
@@ -43,7 +44,7 @@ impl Args {
                 let message = "--csv and --space are about a space; leave out the single design";
                 return Err(Refusal::Options(message.into()));
             }
-            let (hardware, chip) = self.design.resolve(false)?;
+            let (hardware, chip) = self.design.resolve(&Conventions::OURS)?;
             if self.json {
                 serde_json::to_writer_pretty(&mut out, &design::value(&chip, &hardware.name))
                     .map_err(std::io::Error::from)?;
@@ -63,7 +64,7 @@ impl Args {
             None => DesignSpace::published(),
             Some(path) => space::space(&files::read(path, LARGEST_FILE)?, &files::name(path))?,
         };
-        let physics = preset("tpuv4-like", "--design")?.physics;
+        let physics = preset(Conventions::OURS.hardware, "--design")?.physics;
         let (found, counts) = space.designs(&physics);
         let designs: Vec<_> = found
             .into_iter()

@@ -19,7 +19,6 @@ use super::progress;
 use crate::estimate::EstimateTable;
 use crate::estimate::Options;
 use crate::estimate::TooLarge;
-use crate::estimate::VectorCosts;
 use crate::estimate::many;
 use crate::estimate::roofline::Roofline;
 use crate::estimate::tensor_core::Scratch;
@@ -27,6 +26,7 @@ use crate::estimate::tensor_core::best;
 use crate::graph::Dag;
 use crate::hardware::Cluster;
 use crate::hardware::Use;
+use crate::input::Conventions;
 use crate::input::InputError;
 use crate::input::jobs;
 use crate::input::jobs::Job;
@@ -117,7 +117,7 @@ impl Args {
     }
 
     fn one_matmul(&self, text: &str) -> Result<Exit, Refusal> {
-        let (hardware, chip) = self.design.resolve(self.published)?;
+        let (hardware, chip) = self.design.resolve(self.conventions())?;
         let matmul = jobs::matmul(text, "--matmul")?;
         let core = chip.tensor(if self.one_core { Use::Alone } else { Use::Spread });
         let answer = answer(&Job { matmul, core }, self.slack(), &mut Scratch::default())
@@ -141,7 +141,7 @@ impl Args {
     }
 
     fn many_points(&self, path: &Path) -> Result<Exit, Refusal> {
-        let (hardware, _) = self.design.resolve(self.published)?;
+        let (hardware, _) = self.design.resolve(self.conventions())?;
         let file = files::name(path);
         let jobs = jobs::jobs(&files::read(path, LARGEST_FILE)?, &file, &hardware)?;
         let slack = self.slack();
@@ -168,19 +168,22 @@ impl Args {
         Ok(Exit::Done)
     }
 
+    fn conventions(&self) -> &'static Conventions {
+        Conventions::of(self.published)
+    }
+
     fn whole_model(&self, name: &str) -> Result<Exit, Refusal> {
-        let (hardware, chip) = self.design.resolve(self.published)?;
+        let (hardware, chip) = self.design.resolve(self.conventions())?;
         let model = model_args::load(name)?;
         let setting = Setting {
             micro_batch: self.micro_batch,
             tensor_parallel: self.tensor_parallel,
             element: Bytes(hardware.physics.element_bytes),
-            ..self.options.setting(&model, self.published)
+            ..self.options.setting(&model, self.conventions())
         };
         let share = shard(&model, setting)
             .map_err(|illegal| Refusal::Options(format!("{name}: {illegal}")))?;
-        let vector_costs =
-            if self.published { VectorCosts::Published } else { VectorCosts::Corrected };
+        let vector_costs = self.conventions().vector_costs;
         let table = EstimateTable::new(Options { vector_costs, energy_slack: self.slack() });
         let cluster = Cluster { devices: self.tensor_parallel, network: hardware.physics.network };
         let layers = share.kinds.iter().enumerate();

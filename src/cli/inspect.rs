@@ -12,6 +12,7 @@ use super::Refusal;
 use super::model_args;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
+use crate::input::Conventions;
 use crate::model::Optimizer;
 use crate::parallel::Setting;
 use crate::report::inspect;
@@ -54,14 +55,14 @@ impl Args {
     /// Answers on standard output.
     pub fn run(&self) -> Result<Exit, Refusal> {
         let model = self.model.load()?;
+        let conventions = Conventions::of(self.published);
         let setting = Setting {
             micro_batch: self.micro_batch,
             tensor_parallel: self.tensor_parallel,
             element: Bytes(self.element_bytes),
-            ..self.model.options.setting(&model, self.published)
+            ..self.model.options.setting(&model, conventions)
         };
-        let default = if self.published { Optimizer::Sgd } else { Optimizer::AdamMixed };
-        let optimizer = self.optimizer.unwrap_or(default);
+        let optimizer = self.optimizer.unwrap_or(conventions.optimizer);
         let inspection = Inspection::new(&model, setting, optimizer)
             .map_err(|illegal| Refusal::Options(format!("{}: {illegal}", self.model.model)))?;
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());

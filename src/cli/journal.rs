@@ -1,8 +1,8 @@
 //! What an unfinished search already knows, kept so that a kill at any moment loses nothing.
 //!
 //! A journal is a text file: one line per fact, each behind its own checksum, appended and never
-//! changed. The first line names the request; a journal of another request is refused. A line
-//! that was cut off in the middle ends the journal there: what stood after it is evaluated anew,
+//! changed. The first line names the request and the program that computes; a journal of another
+//! request or another build is refused. A line that was cut off in the middle ends the journal there: what stood after it is evaluated anew,
 //! with the same result.
 //!
 //! A lock on a file beside it keeps two searches out of the same directory; the system lets go of
@@ -11,6 +11,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::fs::File;
+use std::hash::DefaultHasher;
+use std::hash::Hasher;
 use std::io;
 use std::io::Write;
 use std::path::Path;
@@ -20,6 +22,7 @@ use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
 use super::Refusal;
+use super::files;
 use crate::search::Memory;
 
 /// The facts of a search that is under way, on disk.
@@ -42,11 +45,22 @@ pub enum Start {
 }
 
 impl Journal {
+    /// Where the journal of a directory is.
+    pub fn path(directory: &Path) -> PathBuf {
+        directory.join("journal.jsonl")
+    }
+
+    /// Whether anything is known from before.
+    pub fn recalls(&self) -> bool {
+        !self.known.is_empty()
+    }
+
     /// Opens the journal of `directory`, which must exist, for the request that `header` names.
     pub fn open(directory: &Path, header: &str, start: Start) -> Result<Self, Refusal> {
         let lock = lock(directory)?;
-        let path = directory.join("journal.jsonl");
-        let unwritable = |reason| Refusal::Unwritable { place: path.display().to_string(), reason };
+        let path = Self::path(directory);
+        files::is_no_link(&path)?;
+        let unwritable = |reason| Refusal::Unwritable { place: files::name(&path), reason };
         let text = match start {
             Start::Anew => Vec::new(),
             Start::Resume => match fs::read(&path) {
@@ -58,9 +72,9 @@ impl Journal {
         let (lines, n_bytes_intact) = intact_lines(&text);
         if lines.first().is_some_and(|found| *found != header) {
             return Err(Refusal::Options(format!(
-                "{}: belongs to another request or version; search without --resume to begin \
-                 anew, or choose another --out",
-                path.display()
+                "{}: belongs to another request or another build of phaze; search without \
+                 --resume to begin anew, or choose another --out",
+                files::name(&path)
             )));
         }
         let known = lines.iter().skip(1).filter_map(|line| line.split_once('\t'));
@@ -80,15 +94,13 @@ impl Journal {
     pub fn healthy(&self) -> Result<(), Refusal> {
         match unpoisoned(&self.failed).take() {
             None => Ok(()),
-            Some(reason) => {
-                Err(Refusal::Unwritable { place: self.path.display().to_string(), reason })
-            }
+            Some(reason) => Err(Refusal::Unwritable { place: files::name(&self.path), reason }),
         }
     }
 
     /// Ends a finished search: its answer is on disk, the journal is not needed any more.
     pub fn forget(self) -> Result<(), Refusal> {
-        let place = self.path.display().to_string();
+        let place = files::name(&self.path);
         fs::remove_file(&self.path).map_err(|reason| Refusal::Unwritable { place, reason })
     }
 }
@@ -118,14 +130,15 @@ fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn lock(directory: &Path) -> Result<File, Refusal> {
     let path = directory.join(".lock");
-    let place = path.display().to_string();
+    files::is_no_link(&path)?;
+    let place = files::name(&path);
     let file = File::create(&path)
         .map_err(|reason| Refusal::Unwritable { place: place.clone(), reason })?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => Err(Refusal::Options(format!(
             "{}: another search is writing there; wait for it or choose another --out",
-            directory.display()
+            files::name(directory)
         ))),
         Err(fs::TryLockError::Error(reason)) => Err(Refusal::Unwritable { place, reason }),
     }
@@ -151,7 +164,16 @@ fn intact_lines(text: &[u8]) -> (Vec<&str>, u64) {
     (lines, n_bytes)
 }
 
-/// FNV-1a: finds torn writes; nobody is trying to forge a journal.
+/// What computes: a hash of this program's own bytes, or nothing where they cannot be read.
+pub fn fingerprint() -> String {
+    let bytes = std::env::current_exe().and_then(fs::read).unwrap_or_default();
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&bytes);
+    format!("{:016x}", hasher.finish())
+}
+
+/// FNV-1a: finds torn writes. It keeps nobody from writing false facts: what is told of the best
+/// is computed again and compared.
 fn checksum(content: &str) -> u64 {
     content.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -200,6 +222,29 @@ mod tests {
         drop(first);
         assert!(Journal::open(&directory, "request", Start::Resume).is_ok());
         fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn neither_journal_nor_lock_follows_a_link() {
+        for name in ["journal.jsonl", ".lock"] {
+            let directory = fresh_directory("link");
+            let target = directory.join("precious");
+            fs::write(&target, "keep").unwrap();
+            std::os::unix::fs::symlink(&target, directory.join(name)).unwrap();
+            for start in [Start::Anew, Start::Resume] {
+                let refused = Journal::open(&directory, "request", start).err().unwrap();
+                assert!(refused.to_string().contains("is a link"), "{refused}");
+            }
+            assert_eq!(fs::read_to_string(&target).unwrap(), "keep");
+            fs::remove_dir_all(&directory).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_program_has_one_fingerprint() {
+        assert_eq!(fingerprint(), fingerprint());
+        assert_ne!(fingerprint(), format!("{:016x}", DefaultHasher::new().finish()));
     }
 
     #[test]

@@ -29,6 +29,7 @@ use clap::Subcommand;
 use self::design_args::DesignArgs;
 use self::model_args::ModelArgs;
 use crate::input::InputError;
+use crate::input::source::printable;
 
 /// Find the accelerator and the way to train on it that suit a language model best.
 #[derive(Parser)]
@@ -120,7 +121,10 @@ pub fn main() -> ExitCode {
         Ok(Exit::Negative) => ExitCode::from(1),
         Ok(Exit::Interrupted) => ExitCode::from(130),
         Err(refusal) => {
-            eprintln!("error: {refusal}");
+            // What a user wrote is repeated in messages, but never steers the terminal.
+            let lines = refusal.to_string();
+            let lines: Vec<String> = lines.lines().map(printable).collect();
+            eprintln!("error: {}", lines.join("\n"));
             ExitCode::from(2)
         }
     }

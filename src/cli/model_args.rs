@@ -1,16 +1,14 @@
 //! The model that a command is about, and how it is trained.
 
-use std::path::Path;
-
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 
 use super::Refusal;
 use super::files;
-use crate::input;
+use crate::input::Conventions;
 use crate::input::InputError;
-use crate::input::hf_config;
+use crate::input::source;
 use crate::model::Attention;
 use crate::model::Model;
 use crate::parallel::Setting;
@@ -58,14 +56,13 @@ impl ModelArgs {
 
 impl ModelOptions {
     /// How `model` is trained with these options on one device; the caller sets the rest.
-    pub fn setting(&self, model: &Model, published: bool) -> Setting {
-        let default = if published { Attention::Stored } else { Attention::Recomputed };
+    pub fn setting(&self, model: &Model, conventions: &Conventions) -> Setting {
         Setting {
             micro_batch: 1,
             sequence: self.seq.unwrap_or(model.spec.max_sequence),
             tensor_parallel: 1,
             sequence_parallel: self.sequence_parallel,
-            attention: self.attention.unwrap_or(default),
+            attention: self.attention.unwrap_or(conventions.attention),
             element: Bytes(2),
         }
     }
@@ -73,23 +70,7 @@ impl ModelOptions {
 
 /// Reads the model that a user calls `name`: a built-in one, or a file.
 pub fn load(name: &str) -> Result<Model, Refusal> {
-    load_with_text(name).map(|(model, _)| model)
-}
-
-/// The same, with the text of the file where it is not built in.
-pub fn load_with_text(name: &str) -> Result<(Model, Option<String>), Refusal> {
-    let built_in = input::model_names().iter().any(|known| known == name);
-    if !built_in && is_path(name) {
-        let path = Path::new(name);
-        if path.is_dir() {
-            let reason = "it is a directory; name the config.json in it".into();
-            return Err(InputError::Unreadable { file: files::name(path), reason }.into());
-        }
-        let text = files::read(path, hf_config::LONGEST)?;
-        let model = hf_config::read(&files::name(path), &text)?;
-        return Ok((model, Some(text)));
-    }
-    Ok((input::model(name)?, None))
+    Ok(source::model(name, &files::small)?.0)
 }
 
 /// The kind of layer that a user calls `name` in an option; `layer` is the most frequent one.
@@ -106,14 +87,6 @@ pub fn layer_named(model: &Model, name: &str, option: &str) -> Result<usize, Ref
         let (file, what, found) = (option.into(), "layer".into(), name.into());
         InputError::Unknown { file, what, found, known }.into()
     })
-}
-
-/// Whether a user means a file: it looks like one, or it is there.
-fn is_path(name: &str) -> bool {
-    let looks_like_one = name == "-" || name.contains(['/', '\\']);
-    let path = Path::new(name);
-    let suffixed = path.extension().is_some_and(|suffix| suffix == "json" || suffix == "toml");
-    looks_like_one || suffixed || path.exists()
 }
 
 fn attention(name: &str) -> Attention {

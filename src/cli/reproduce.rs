@@ -8,7 +8,6 @@ use clap::Args as ClapArgs;
 use super::Exit;
 use super::Refusal;
 use super::files;
-use super::search::Named;
 use super::search::in_threads;
 use super::search::references;
 use super::watch::Watch;
@@ -18,6 +17,8 @@ use crate::compare::Published;
 use crate::input::InputError;
 use crate::input::request::ModelEntry;
 use crate::input::request::RequestFile;
+use crate::input::request::ready;
+use crate::input::source::no_files;
 use crate::report::reproduction;
 use crate::search;
 use crate::search::Outcome;
@@ -91,10 +92,7 @@ fn outcome(known: &Published, published: bool) -> Result<Option<Outcome>, Refusa
     file.model =
         vec![ModelEntry { name: known.model.into(), sequence: Some(known.sequence), weight: None }];
     file.job.tensor_parallel = Some(known.widths.to_vec());
-    if published {
-        file.job.recompute = Some(vec!["none".into(), "stage".into()]);
-    }
-    let setup = Named { file, name: known.model.into() }.ready()?;
+    let setup = ready(&file, known.model, &no_files)?;
     let watch = Watch::new(None);
     // A reproduction is short enough to be run again: nothing is kept of one that is cut short.
     let survey = search::survey(&setup, &(), &watch);

@@ -19,10 +19,10 @@ use super::model_args::LARGEST_WIDTH;
 use super::model_args::ModelOptions;
 use crate::estimate::EstimateTable;
 use crate::estimate::Options;
-use crate::estimate::VectorCosts;
 use crate::graph::Dag;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
+use crate::input::Conventions;
 use crate::input::graph;
 use crate::input::graph::UserGraph;
 use crate::model::op::Op;
@@ -143,7 +143,8 @@ impl From<RuleName> for Rule {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// A limit of time, in seconds and fractions of them.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "give a number of seconds".to_owned())?;
     if seconds.is_nan() || seconds < 0.0 {
         return Err("give a number of seconds, 0 or more".to_owned());
@@ -253,11 +254,11 @@ impl Args {
         let setting = Setting {
             micro_batch: self.micro_batch,
             tensor_parallel: self.tensor_parallel,
-            ..self.options.setting(&model, self.published)
+            ..self.options.setting(&model, self.conventions())
         };
         let share = parallel::shard(&model, setting)
             .map_err(|illegal| Refusal::Options(format!("{name}: {illegal}")))?;
-        let (hardware, chip) = self.design.resolve(self.published)?;
+        let (hardware, chip) = self.design.resolve(self.conventions())?;
         let cluster = Cluster { devices: self.tensor_parallel, network: hardware.physics.network };
         let place = Place { model: name, hardware: &hardware.name, chip: &chip, cluster };
         // Nothing is printed before the trace is safe.
@@ -314,14 +315,17 @@ impl Args {
         Ok(trace::events(&view, first_group, &|ticks| ticks as f64 / 1e6))
     }
 
+    fn conventions(&self) -> &'static Conventions {
+        Conventions::of(self.published)
+    }
+
     fn table(&self) -> EstimateTable {
-        let vector_costs =
-            if self.published { VectorCosts::Published } else { VectorCosts::default() };
+        let vector_costs = self.conventions().vector_costs;
         EstimateTable::new(Options { vector_costs, ..Options::default() })
     }
 
     fn default_rule(&self) -> Rule {
-        if self.published { Rule::Alone } else { Rule::OwnKind }
+        self.conventions().rule
     }
 }
 

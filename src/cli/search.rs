@@ -1,9 +1,11 @@
 //! `phaze search`: the best chip and the best way to train on it, with proof.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
 
@@ -12,7 +14,8 @@ use super::Refusal;
 use super::files;
 use super::journal::Journal;
 use super::journal::Start;
-use super::model_args;
+use super::journal::fingerprint;
+use super::schedule::seconds;
 use super::watch::Watch;
 use crate::compare;
 use crate::compare::References;
@@ -20,15 +23,21 @@ use crate::input;
 use crate::input::hardware;
 use crate::input::request::ModelEntry;
 use crate::input::request::RequestFile;
+use crate::input::source::is_path;
 use crate::input::space::RawSpace;
 use crate::report;
 use crate::search;
-use crate::search::ModelRequest;
 use crate::search::Outcome;
+use crate::search::Request;
 use crate::search::Setup;
+use crate::search::Status;
+use crate::search::Survey;
 
-/// Request files are a page long; this is a thousand times that.
-const LARGEST_FILE: u64 = 4 << 20;
+/// Outcomes with long fronts are tens of megabytes.
+const LARGEST_OUTCOME: u64 = 1 << 30;
+
+/// Facts of a journal that are found again although nothing is told of their designs.
+const SAMPLE: usize = 16;
 
 /// Find the best accelerator of a design space and the best way to train on it, with proof.
 ///
@@ -46,9 +55,12 @@ pub struct Args {
     /// Go on where an interrupted search into the same directory stopped
     #[arg(long)]
     resume: bool,
+    /// Write over the result of another request
+    #[arg(long)]
+    force: bool,
     /// Stop after this long and report the best so far, marked as unproven
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    time_limit: Option<u64>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    time_limit: Option<Duration>,
     /// Threads to use [default: all cores]; the answer does not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: Option<u64>,
@@ -86,10 +98,11 @@ pub struct Asked {
     /// Micro-batch sizes to choose from [default: 1,2,4,8]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     micro_batch: Option<Vec<u64>>,
-    /// Tensor-parallel widths to choose from [default: 1,2,4,8]
+    /// Tensor-parallel widths to choose from [default: those of 1,2,4,8 that the model allows]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     tensor_parallel: Option<Vec<u64>>,
-    /// What may be computed again: none, full, stage, or auto for all [default: auto]
+    /// What may be computed again: none, full, stage, or auto for all [default: auto, or
+    /// none,stage with --published]
     #[arg(long, value_name = "HOW,…", value_delimiter = ',')]
     recompute: Option<Vec<String>>,
     /// adam-mixed, adam-mixed-16 or sgd [default: adam-mixed]
@@ -137,7 +150,8 @@ pub struct Asked {
     /// Fix one knob, as width=128; repeat for several
     #[arg(long, value_name = "KNOB=VALUE")]
     fix: Vec<String>,
-    /// Change one knob, as width=32,64 or depth=2..64 (powers of two); repeat for several
+    /// Change one key of the request's [space], as width=32,64, depth=2..64 (powers of two),
+    /// `max_area_mm2=200` or `min_area_fraction=0.1`; repeat for several
     #[arg(long, value_name = "KNOB=VALUES")]
     space: Vec<String>,
 }
@@ -155,9 +169,15 @@ impl Args {
         let setup = self.setup()?;
         let directory = self.directory(&setup);
         in_threads(self.threads, || {
-            let searched = searched(&setup, &directory, self.start(), self.time_limit)?;
-            let Some(outcome) = searched else { return Ok(Exit::Interrupted) };
+            let Searched { outcome, interrupted } = self.searched(&setup, &directory)?;
             self.show(&outcome, &directory)?;
+            if interrupted {
+                eprintln!(
+                    "interrupted; everything evaluated so far is kept: repeat the command with \
+                     --resume"
+                );
+                return Ok(Exit::Interrupted);
+            }
             Ok(if outcome.winner.is_some() { Exit::Done } else { Exit::Negative })
         })
     }
@@ -167,25 +187,56 @@ impl Args {
     }
 
     fn setup(&self) -> Result<Setup, Refusal> {
-        let mut request = self.asked.over_file(self.request.as_deref())?;
-        if request.file.model.is_empty() {
-            request.file.model =
-                vec![ModelEntry { name: "gpt2-xl".into(), sequence: self.asked.seq, weight: None }];
-        }
-        request.ready()
+        let (file, name) = self.asked.over_file(self.request.as_deref())?;
+        Ok(input::request::ready(&file, &name, &files::small)?)
     }
 
     fn directory(&self, setup: &Setup) -> PathBuf {
         self.out.clone().unwrap_or_else(|| {
-            let plain = |name: &str| {
-                let stem = Path::new(name).file_stem().map(|stem| stem.to_string_lossy());
-                stem.unwrap_or_default()
-                    .replace(|c: char| !c.is_alphanumeric() && c != '-' && c != '.', "_")
-            };
             let names: Vec<String> =
-                setup.request.models.iter().map(|model| plain(&model.name)).collect();
+                setup.request.models.iter().map(|model| folder(&model.name)).collect();
             Path::new("results").join(names.join("+"))
         })
+    }
+
+    /// Searches and writes all files of the result, also of one that was cut short.
+    fn searched(&self, setup: &Setup, directory: &Path) -> Result<Searched, Refusal> {
+        let unwritable = |reason| Refusal::Unwritable { place: files::name(directory), reason };
+        if !self.force {
+            is_free(&directory.join("outcome.json"), &setup.request)?;
+        }
+        fs::create_dir_all(directory).map_err(unwritable)?;
+        // From here on Ctrl-C ends the search in order, not the process: the journal comes after.
+        let watch = Watch::new(self.time_limit);
+        let header = serde_json::json!({
+            "phaze": env!("CARGO_PKG_VERSION"),
+            "program": fingerprint(),
+            "request": setup.request,
+        });
+        let journal = Journal::open(directory, &header.to_string(), self.start())?;
+        let survey = search::survey(setup, &journal, &watch);
+        watch.finish();
+        journal.healthy()?;
+        if journal.recalls() {
+            is_believed(setup, &survey, &Journal::path(directory))?;
+        }
+        let interrupted = watch.interrupted();
+        let stopped_by = match interrupted {
+            true => Some("the user"),
+            false => watch.timed_out().then_some("the time limit"),
+        };
+        let outcome = compare::outcome(setup, &survey, &references()?, stopped_by, &watch);
+        let mut json = serde_json::to_vec(&outcome).expect("an outcome has only string keys");
+        json.push(b'\n');
+        let mut designs = Vec::new();
+        report::designs_csv::write(setup, &survey, &mut designs)?;
+        files::write(&directory.join("designs.csv"), &designs)?;
+        files::write(&directory.join("outcome.json"), &json)?;
+        super::report::write(directory, None)?;
+        if !interrupted {
+            journal.forget()?;
+        }
+        Ok(Searched { outcome, interrupted })
     }
 
     fn show(&self, outcome: &Outcome, directory: &Path) -> Result<(), Refusal> {
@@ -195,7 +246,7 @@ impl Args {
             writeln!(out)?;
         } else {
             report::outcome::text(outcome, &mut out)?;
-            let place = directory.display();
+            let place = files::name(directory);
             writeln!(out, "\nWritten to {place}: outcome.json, designs.csv, report.html")?;
         }
         out.flush()?;
@@ -204,28 +255,33 @@ impl Args {
     }
 }
 
-/// A request file with the name that errors refer to.
-pub struct Named {
-    pub file: RequestFile,
-    pub name: String,
+/// What a search ended with.
+struct Searched {
+    outcome: Outcome,
+    /// Whether the user ended it; the journal is kept then.
+    interrupted: bool,
 }
 
 impl Asked {
-    /// These options over the file at `path`, where there is one.
-    pub fn over_file(&self, path: Option<&Path>) -> Result<Named, Refusal> {
+    /// These options over the file at `path`, where there is one, and the name that errors refer
+    /// to. Paths in the file start beside it, those of options where the program was started.
+    fn over_file(&self, path: Option<&Path>) -> Result<(RequestFile, String), Refusal> {
         let options = self.as_file()?;
-        let Some(path) = path else {
-            return Ok(Named { file: options, name: "command line".into() });
+        let (mut file, name) = match path {
+            None => (options, "command line".into()),
+            Some(path) => {
+                let name = files::name(path);
+                let below = RequestFile::read(&files::small(path)?, &name)?;
+                (options.over(below.beside(path.parent().unwrap_or(Path::new("")))), name)
+            }
         };
-        let name = files::name(path);
-        let below = RequestFile::read(&files::read(path, LARGEST_FILE)?, &name)?;
-        Ok(Named { file: options.over(below), name })
+        file.every_sequence(self.seq);
+        Ok((file, name))
     }
 
     fn as_file(&self) -> Result<RequestFile, Refusal> {
         let mut file = RequestFile::default();
-        let entry =
-            |name: &String| ModelEntry { name: name.clone(), sequence: self.seq, weight: None };
+        let entry = |name: &String| ModelEntry { name: name.clone(), sequence: None, weight: None };
         file.model = self.model.iter().map(entry).collect();
         file.published = self.published.then_some(true);
         file.hardware.clone_from(&self.hardware);
@@ -248,99 +304,81 @@ impl Asked {
         search.exhaustive = self.exhaustive.then_some(true);
         search.power_cap_w = self.power_cap;
         if let Some(sizes) = &self.hbm {
-            file.space = knob("--hbm", &format!("hbm_gib={sizes}"))?;
+            file.space = RawSpace::setting("--hbm", &format!("hbm_gib={sizes}"))?;
         }
         for (option, settings) in [("--space", &self.space), ("--fix", &self.fix)] {
             for setting in settings {
-                file.space = knob(option, setting)?.over(file.space);
+                file.space = RawSpace::setting(option, setting)?.over(file.space);
             }
         }
         Ok(file)
     }
 }
 
-/// One knob of a space as an option holds it: `width=128`, `width=32,64`, `width=2..256`.
-fn knob(option: &str, setting: &str) -> Result<RawSpace, Refusal> {
-    let Some((name, values)) = setting.split_once('=') else {
-        return Err(Refusal::Options(format!(
-            "{option} {setting}: no value; write it as width=128, width=32,64 or width=2..256"
-        )));
-    };
-    let values = match values.split_once("..") {
-        Some((from, to)) => format!("{{ from = {from}, to = {to} }}"),
-        None if values == "as-width" => "\"as-width\"".into(),
-        None => format!("[{values}]"),
-    };
-    let text = format!("{} = {values}\n", name.trim());
-    Ok(RawSpace::read(&text, &format!("{option} {setting}"))?)
+/// A name for a folder that a model's name or path suggests: never empty, never hidden, never one
+/// that means another folder.
+fn folder(name: &str) -> String {
+    let stem = Path::new(name).file_stem().map_or("".into(), |stem| stem.to_string_lossy());
+    let plain = if is_path(name) { stem } else { name.into() }
+        .replace(|c: char| !c.is_alphanumeric() && c != '-' && c != '.', "_");
+    match plain.trim_start_matches('.') {
+        "" => "model".into(),
+        name => name.to_owned(),
+    }
 }
 
-impl Named {
-    /// The whole question, its models and hardware read.
-    pub fn ready(&self) -> Result<Setup, Refusal> {
-        let mut request = self.file.complete(&self.name)?;
-        let mut models = Vec::new();
-        for entry in &self.file.model {
-            let (model, text) = model_args::load_with_text(&entry.name)?;
-            request.models.push(ModelRequest {
-                name: entry.name.clone(),
-                text,
-                sequence: entry.sequence.unwrap_or(model.spec.max_sequence),
-                weight: entry.weight.unwrap_or(1.0),
-            });
-            models.push(model);
+/// Whether no result of another request is at `path`.
+fn is_free(path: &Path, request: &Request) -> Result<(), Refusal> {
+    if fs::symlink_metadata(path).is_err() {
+        return Ok(());
+    }
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    let found = json(&files::read(path, LARGEST_OUTCOME)?);
+    let asked = serde_json::to_string(request).expect("a request has only string keys");
+    if found.as_ref().and_then(|found| found.get("request")) == json(&asked).as_ref() {
+        return Ok(());
+    }
+    Err(Refusal::Options(format!(
+        "{}: is the result of another request; choose another --out, or --force to write over it",
+        files::name(path)
+    )))
+}
+
+/// Whether what a journal recalled is found again, for all designs of which something is told and
+/// for some of the others: nobody's word is taken for an answer.
+fn is_believed(setup: &Setup, survey: &Survey, journal: &Path) -> Result<(), Refusal> {
+    let mut told = BTreeSet::new();
+    for walk in &survey.walks {
+        told.extend(walk.ranking().into_iter().take(setup.request.top));
+        told.extend(walk.front());
+        let known: Vec<usize> = (0..walk.statuses.len())
+            .filter(|&at| walk.bounds[at].is_some())
+            .filter(|&at| matches!(walk.statuses[at], Status::Evaluated(..) | Status::Infeasible))
+            .collect();
+        told.extend(known.iter().step_by(known.len().div_ceil(SAMPLE).max(1)));
+    }
+    let mut again = setup.clone();
+    again.candidates = told.iter().map(|&design| setup.candidates[design]).collect();
+    again.areas = told.iter().map(|&design| setup.areas[design]).collect();
+    again.request.exhaustive = true;
+    let found = search::survey(&again, &(), &());
+    for (recalled, found) in survey.walks.iter().zip(&found.walks) {
+        for (&design, found) in told.iter().zip(&found.statuses) {
+            let contradicted = match (&recalled.statuses[design], found) {
+                (Status::Evaluated(_, said), Status::Evaluated(_, found)) => said != found,
+                (Status::Evaluated(..), _) | (Status::Infeasible, Status::Evaluated(..)) => true,
+                _ => false,
+            };
+            if contradicted {
+                return Err(Refusal::Options(format!(
+                    "{}: what it says of design {design} is not what is found; search without \
+                     --resume to begin anew",
+                    files::name(journal)
+                )));
+            }
         }
-        let name = request.hardware.name.clone();
-        let found = if hardware::preset_names().contains(&name) {
-            hardware::preset(&name, "hardware")?
-        } else {
-            let path = Path::new(&name);
-            let text = files::read(path, LARGEST_FILE)?;
-            let found = hardware::hardware(&text, &files::name(path))?;
-            request.hardware.text = Some(text);
-            found
-        };
-        Setup::new(request, models, found.physics)
-            .map_err(|reason| Refusal::Options(format!("{}: {reason}", self.name)))
     }
-}
-
-/// Searches and writes all files of the result; `None` where the user interrupted it.
-pub fn searched(
-    setup: &Setup,
-    directory: &Path,
-    start: Start,
-    time_limit: Option<u64>,
-) -> Result<Option<Outcome>, Refusal> {
-    let unwritable =
-        |reason| Refusal::Unwritable { place: directory.display().to_string(), reason };
-    fs::create_dir_all(directory).map_err(unwritable)?;
-    let header = serde_json::json!({
-        "phaze": env!("CARGO_PKG_VERSION"),
-        "request": setup.request,
-    });
-    let journal = Journal::open(directory, &header.to_string(), start)?;
-    let watch = Watch::new(time_limit);
-    let survey = search::survey(setup, &journal, &watch);
-    watch.finish();
-    journal.healthy()?;
-    if watch.interrupted() {
-        eprintln!(
-            "interrupted; everything evaluated so far is kept: repeat the command with --resume"
-        );
-        return Ok(None);
-    }
-    let stopped_by = watch.timed_out().then_some("the time limit");
-    let outcome = compare::outcome(setup, &survey, &references()?, stopped_by, &watch);
-    let mut json = serde_json::to_vec(&outcome).expect("an outcome has only string keys");
-    json.push(b'\n');
-    let mut designs = Vec::new();
-    report::designs_csv::write(setup, &survey, &mut designs)?;
-    files::write(&directory.join("designs.csv"), &designs)?;
-    files::write(&directory.join("outcome.json"), &json)?;
-    super::report::write(directory, None)?;
-    journal.forget()?;
-    Ok(Some(outcome))
+    Ok(())
 }
 
 /// The accelerators that winners are compared with.
@@ -361,4 +399,72 @@ pub fn in_threads<T: Send>(
     let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build();
     let pool = pool.map_err(|reason| Refusal::Options(format!("--threads: {reason}")))?;
     pool.install(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::Memory;
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    /// Remembers facts in the order in which they were found, and recalls those it was given.
+    #[derive(Default)]
+    struct Notes {
+        found: Mutex<Vec<(String, String)>>,
+        given: BTreeMap<String, String>,
+    }
+
+    impl Memory for Notes {
+        fn recall(&self, key: &str) -> Option<&str> {
+            self.given.get(key).map(String::as_str)
+        }
+        fn remember(&self, key: &str, fact: &str) {
+            self.found.lock().unwrap().push((key.into(), fact.into()));
+        }
+        fn fails(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_journal_that_lies_is_found_out() {
+        let text = "[[model]]\nname = \"bert-large\"\n[job]\nmicro_batches = [4]\n\
+                    tensor_parallel = [1]\n[space]\nhbm_gib = 32\ndepth = [64, 128]\n\
+                    width = [64, 128]\nglb_mib = 32\n";
+        let file = RequestFile::read(text, "test").unwrap();
+        let setup = input::request::ready(&file, "test", &input::source::no_files).unwrap();
+        let notes = Notes::default();
+        search::survey(&setup, &notes, &());
+        let journal = Path::new("journal.jsonl");
+        let found = notes.found.into_inner().unwrap();
+        let recalling = |facts: &[(String, String)]| {
+            let given = facts.iter().cloned().collect();
+            search::survey(&setup, &Notes { given, ..Notes::default() }, &())
+        };
+        assert!(is_believed(&setup, &recalling(&found), journal).is_ok());
+        let (key, fact) = found.iter().find(|(_, fact)| fact.contains("time")).unwrap();
+        let mut told: serde_json::Value = serde_json::from_str(fact).unwrap();
+        told["standing"]["time"] = 1.into();
+        let survey = recalling(&[(key.clone(), told.to_string())]);
+        let refused = is_believed(&setup, &survey, journal).unwrap_err().to_string();
+        assert!(refused.starts_with("journal.jsonl: what it says of design"), "{refused}");
+    }
+
+    #[test]
+    fn a_result_never_leaves_its_folder() {
+        for (name, expected) in [
+            ("gpt2-xl", "gpt2-xl"),
+            ("megatron-gpt2-2.5b", "megatron-gpt2-2.5b"),
+            ("models/own.json", "own"),
+            ("...json", "model"),
+            ("..json", "model"),
+            (".json", "json"),
+            ("/", "model"),
+            ("..", "model"),
+            ("a b/\u{1b}c.json", "_c"),
+        ] {
+            assert_eq!(folder(name), expected, "{name}");
+        }
+    }
 }

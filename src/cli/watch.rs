@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
+use crate::input::source::printable;
 use crate::search::Observer;
 
 /// Set by Ctrl-C, for every watch of this process: a handler can be installed once.
@@ -32,13 +33,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A watch that ends the search after `time_limit` seconds, where there is such a limit.
-    pub fn new(time_limit: Option<u64>) -> Self {
+    /// A watch that ends the search after `time_limit`, where there is such a limit.
+    pub fn new(time_limit: Option<Duration>) -> Self {
         let start = Instant::now();
         Self {
             start,
-            deadline: time_limit
-                .and_then(|seconds| start.checked_add(Duration::from_secs(seconds))),
+            // Longer than any clock counts is no limit.
+            deadline: time_limit.and_then(|limit| start.checked_add(limit)),
             seen: std::io::stderr().is_terminal(),
             drawn: AtomicU64::new(0),
             evaluated: AtomicU64::new(0),
@@ -65,7 +66,23 @@ impl Watch {
     fn draw(&self, line: &str) {
         if self.seen {
             // A terminal that went away is no reason to stop.
-            let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
+            let _ = write!(std::io::stderr(), "\r\x1b[K{}", printable(line));
+        }
+    }
+
+    /// Draws a line, given the seconds that passed, unless one was drawn just now.
+    fn draw_when_due(&self, line: impl Fn(u64) -> String) {
+        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let before = self.drawn.load(Ordering::Relaxed);
+        let due = now >= before.saturating_add(PAUSE);
+        // Of threads that are due at once, one draws.
+        if due
+            && self
+                .drawn
+                .compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            self.draw(&line(now / 1000));
         }
     }
 }
@@ -77,19 +94,15 @@ impl Observer for Watch {
 
     fn evaluated(&self, what: &str, left: usize) {
         let count = self.evaluated.fetch_add(1, Ordering::Relaxed) + 1;
-        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let before = self.drawn.load(Ordering::Relaxed);
-        let due = now >= before.saturating_add(PAUSE);
-        // Of threads that are due at once, one draws.
-        if due
-            && self
-                .drawn
-                .compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-        {
-            let seconds = now / 1000;
-            self.draw(&format!("{what}: {count} evaluated, at most {left} left, {seconds} s"));
-        }
+        self.draw_when_due(|seconds| {
+            format!("{what}: {count} evaluated, at most {left} left, {seconds} s")
+        });
+    }
+
+    fn bounded(&self, what: &str, done: usize, of: usize) {
+        self.draw_when_due(|seconds| {
+            format!("{what}: {done} of {of} designs bounded, {seconds} s")
+        });
     }
 
     fn stops(&self) -> bool {
@@ -115,4 +128,33 @@ fn listen() -> Arc<AtomicBool> {
         flag
     });
     Arc::clone(flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fraction_of_a_second_ends_a_search() {
+        let watch = Watch::new(Some(Duration::from_millis(1)));
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(watch.stops() && watch.timed_out());
+        assert!(!Watch::new(Some(Duration::MAX)).stops());
+    }
+
+    #[test]
+    fn lines_are_drawn_no_faster_than_an_eye_can_follow() {
+        let watch = Watch::new(None);
+        watch.drawn.store(0, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(PAUSE + 1));
+        let drawn = AtomicU64::new(0);
+        for _ in 0..3 {
+            watch.draw_when_due(|_| {
+                drawn.fetch_add(1, Ordering::Relaxed);
+                String::new()
+            });
+        }
+        assert_eq!(drawn.load(Ordering::Relaxed), 1);
+        watch.bounded("gpt2-xl with 32 GiB", 1, 2);
+    }
 }

@@ -78,7 +78,10 @@ pub fn outcome(
         phaze: env!("CARGO_PKG_VERSION").into(),
         request: request.clone(),
         models: models(setup, survey),
-        infeasible_reason: winner_entry.is_none().then(|| concluding.reason()),
+        infeasible_reason: winner_entry.is_none().then(|| match stopped_by {
+            Some(reason) => format!("stopped by {reason} before anything was found to fit"),
+            None => concluding.reason(),
+        }),
         best_by_hbm: concluding.best_by_hbm(),
         baselines: compared,
         pareto: Listing {

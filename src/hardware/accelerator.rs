@@ -1,6 +1,7 @@
 //! One accelerator: the knobs that a designer turns, and what follows from them.
 
 use super::AreaBreakdown;
+use super::Candidate;
 use super::Physics;
 use super::Port;
 use super::sram::sram;
@@ -201,38 +202,10 @@ pub struct VectorSpec {
     pub network_fj_per_byte: u64,
 }
 
-/// The widest range of each knob: far beyond any chip, and small enough that nothing overflows.
-const RANGES: [(&str, u64, u64); 9] = [
-    ("tensor_cores", 1, 1 << 16),
-    ("vector_cores", 1, 1 << 16),
-    ("width", 1, 1 << 12),
-    ("depth", 1, 1 << 12),
-    ("vector_width", 1, 1 << 16),
-    ("local_bytes", 1, 1 << 40),
-    ("vector_local_bytes", 1, 1 << 40),
-    ("glb_bytes", 1, 1 << 40),
-    ("hbm_bytes", 1, 1 << 50),
-];
-
 impl Accelerator {
     /// Builds a design, or says why it cannot be.
     pub fn new(design: Design, physics: &Physics) -> Result<Self, Unbuildable> {
-        let knobs = [
-            design.tensor_cores,
-            design.vector_cores,
-            design.width,
-            design.depth,
-            design.vector_width,
-            design.local.0,
-            design.vector_local.0,
-            design.glb.0,
-            design.hbm.0,
-        ];
-        for (found, (knob, low, high)) in knobs.into_iter().zip(RANGES) {
-            if !(low..=high).contains(&found) {
-                return Err(Unbuildable::Range { knob, found, low, high });
-            }
-        }
+        Candidate::from(design).in_range()?;
         let area = AreaBreakdown::of(&design).ok_or(Unbuildable::TooLarge)?;
         let tensor = tensor_spec(&design, physics);
         tensor.can_hold_a_tile()?;

@@ -19,8 +19,9 @@ pub struct Port {
 pub enum HbmBandwidth {
     /// The same whatever its size.
     Fixed(Bandwidth),
-    /// As real parts of that size, ascending; a size in between is as fast as the next smaller
-    /// part, one below all as the smallest.
+    /// As real parts of that size, ascending. What users ask for has one of these sizes
+    /// ([`HbmBandwidth::knows`]); any other counts as the next smaller part, one below all as the
+    /// smallest.
     BySize(Vec<(Bytes, Bandwidth)>),
 }
 
@@ -56,7 +57,50 @@ pub struct Physics {
     pub network: Network,
 }
 
+/// No rate is known for a size of off-chip memory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("off-chip memory of {found} GiB {}; {}", self.problem(), self.allowed())]
+pub struct UnknownRate {
+    /// The size, in GiB.
+    found: u64,
+    /// The sizes next to it.
+    nearest: String,
+    /// All sizes that have a rate.
+    known: String,
+}
+
+impl UnknownRate {
+    /// What is wrong with the size.
+    pub fn problem(&self) -> String {
+        format!("has no known rate: nearest are {}", self.nearest)
+    }
+
+    /// What would do.
+    pub fn allowed(&self) -> String {
+        format!(
+            "known are {}; for another size use a hardware file with one rate for all sizes, such \
+             as `hbm_gb_per_s = 1200`",
+            self.known
+        )
+    }
+}
+
 impl HbmBandwidth {
+    /// Whether the rate of a memory of so many GiB is known, not only that of a neighbour.
+    pub fn knows(&self, gib: u64) -> Result<(), UnknownRate> {
+        let Self::BySize(parts) = self else { return Ok(()) };
+        let sizes: Vec<u64> = parts.iter().map(|(size, _)| size.0 / Bytes::GIB.0).collect();
+        if sizes.contains(&gib) {
+            return Ok(());
+        }
+        let said = |sizes: &[u64], glue: &str| {
+            sizes.iter().map(u64::to_string).collect::<Vec<String>>().join(glue)
+        };
+        let above = sizes.partition_point(|&size| size < gib);
+        let nearest = &sizes[above.saturating_sub(1)..(above + 1).min(sizes.len())];
+        Err(UnknownRate { found: gib, nearest: said(nearest, " and "), known: said(&sizes, ", ") })
+    }
+
     /// The rate of a memory of `size`.
     pub fn of(&self, size: Bytes) -> Bandwidth {
         match self {
@@ -82,5 +126,21 @@ mod tests {
         for (size, expected) in [(16, 1200), (32, 1200), (48, 1200), (64, 1640), (96, 1640)] {
             assert_eq!(hbm.of(gib(size)), rate(expected), "{size} GiB");
         }
+    }
+
+    #[test]
+    fn a_size_without_a_rate_is_refused_with_its_neighbours() {
+        let rate = Bandwidth::bytes_per_second(1).unwrap();
+        let parts = [32, 64, 80].map(|n: u64| (Bytes(n << 30), rate)).to_vec();
+        let hbm = HbmBandwidth::BySize(parts);
+        for known in [32, 64, 80] {
+            assert_eq!(hbm.knows(known), Ok(()));
+        }
+        for (gib, nearest) in [(1, "32"), (48, "32 and 64"), (72, "64 and 80"), (1 << 62, "80")] {
+            let refused = hbm.knows(gib).unwrap_err();
+            assert_eq!(refused.nearest, nearest, "{gib} GiB");
+            assert!(refused.to_string().contains("known are 32, 64, 80"), "{refused}");
+        }
+        assert_eq!(HbmBandwidth::Fixed(rate).knows(48), Ok(()));
     }
 }

@@ -1,48 +1,40 @@
 //! All designs that a search may choose from.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Accelerator;
 use super::AreaBreakdown;
 use super::Design;
+use super::Knob;
 use super::Physics;
 use super::Port;
 use super::Unbuildable;
-use crate::units::Area;
 use crate::units::Bytes;
-
-/// The lanes that a vector core may have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VectorWidths {
-    /// As many as the array is wide.
-    AsWidth,
-    /// Any of these.
-    Free(Vec<u64>),
-}
 
 /// Lists of values for each knob, and the limits of area.
 ///
-/// Off-chip memory is not a knob of the chip: each design is built with one size of it at a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Values are in the units of [`KNOBS`](super::KNOBS), ascending, each once. Off-chip memory is not
+/// a knob of the chip: each design is built with one size of it at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each is the knob of that name")]
 pub struct DesignSpace {
-    /// Numbers of tensor cores.
     pub tensor_cores: Vec<u64>,
-    /// Numbers of vector cores.
+    pub width: Vec<u64>,
+    pub depth: Vec<u64>,
     pub vector_cores: Vec<u64>,
-    /// Array widths.
-    pub widths: Vec<u64>,
-    /// Array depths.
-    pub depths: Vec<u64>,
-    /// Vector lanes.
-    pub vector_widths: VectorWidths,
-    /// Global buffers.
-    pub glb: Vec<Bytes>,
-    /// Bandwidths of the global buffer in bytes per cycle, each way; empty: as the physics say.
+    /// Empty: as wide as the array.
+    pub vector_width: Vec<u64>,
+    pub glb_mib: Vec<u64>,
+    /// Bytes per cycle, each way. Empty: as the physics say.
     pub glb_bytes_per_cycle: Vec<u64>,
-    /// Sizes of off-chip memory.
-    pub hbm: Vec<Bytes>,
-    /// The largest chip.
-    pub max_area: Area,
-    /// The smallest chip, except where there is one tensor core or one vector core.
-    pub min_area: Area,
+    pub hbm_gib: Vec<u64>,
+    /// The largest chip, in square nanometres.
+    pub max_area_nm2: u64,
+    /// The smallest chip, except where there is one tensor core or one vector core, in square
+    /// nanometres.
+    pub min_area_nm2: u64,
 }
 
 /// How many points of the grid are designs, and what ruled out the others.
@@ -87,16 +79,16 @@ impl DesignSpace {
         let max_area = AreaBreakdown::of(&largest).expect("the largest design has an area").total();
         Self {
             tensor_cores: powers(0, 12),
+            width: powers(1, 8),
+            depth: powers(1, 8),
             vector_cores: powers(0, 12),
-            widths: powers(1, 8),
-            depths: powers(1, 8),
-            vector_widths: VectorWidths::AsWidth,
-            glb: powers(1, 7).into_iter().map(|n| Bytes::MIB * n).collect(),
+            vector_width: Vec::new(),
+            glb_mib: powers(1, 7),
             glb_bytes_per_cycle: Vec::new(),
-            hbm: [32, 64, 80].map(|n| Bytes::GIB * n).to_vec(),
-            max_area,
+            hbm_gib: vec![32, 64, 80],
+            max_area_nm2: max_area.0,
             // Three tenths, rounded up: a chip must reach them.
-            min_area: Area((max_area.0 * 3).div_ceil(10)),
+            min_area_nm2: (max_area.0 * 3).div_ceil(10),
         }
     }
 
@@ -111,8 +103,8 @@ impl DesignSpace {
             let design = &candidate.design;
             let single = design.tensor_cores == 1 || design.vector_cores == 1;
             match AreaBreakdown::of(design).map(|parts| parts.total()) {
-                Some(area) if area <= self.max_area => {
-                    if area < self.min_area && !single {
+                Some(area) if area.0 <= self.max_area_nm2 => {
+                    if area.0 < self.min_area_nm2 && !single {
                         count.too_small += 1;
                     } else if candidate.build(design.hbm, physics).is_err() {
                         count.unbuildable += 1;
@@ -127,50 +119,63 @@ impl DesignSpace {
         (found, count)
     }
 
+    /// Combinations of knobs of the chip; `None` beyond 64 bits.
+    pub fn points(&self) -> Option<u64> {
+        let counts = Knob::of_chip().map(|knob| {
+            let n_values = knob.values(self).len() as u64;
+            if knob.follows() { n_values.max(1) } else { n_values }
+        });
+        counts.into_iter().try_fold(1_u64, u64::checked_mul)
+    }
+
     fn grid(&self) -> impl Iterator<Item = Candidate> {
-        // A vector core as wide as the array is marked by zero lanes until the width is known.
-        let lanes = match &self.vector_widths {
-            VectorWidths::AsWidth => vec![0],
-            VectorWidths::Free(widths) => widths.clone(),
-        };
-        let rates = match self.glb_bytes_per_cycle.as_slice() {
-            [] => vec![0],
-            rates => rates.to_vec(),
-        };
-        let hbm = self.hbm.first().copied().unwrap_or(Bytes::GIB);
-        let knobs = [
-            self.tensor_cores.clone(),
-            self.vector_cores.clone(),
-            self.widths.clone(),
-            self.depths.clone(),
-            lanes,
-            self.glb.iter().map(|size| size.0).collect(),
-            rates,
-        ];
-        every_choice(knobs).map(
-            move |[tensor_cores, vector_cores, width, depth, lanes, glb, rate]| {
-                let vector_width = if lanes == 0 { width } else { lanes };
-                let design = Design {
-                    tensor_cores,
-                    vector_cores,
-                    width,
-                    depth,
-                    vector_width,
-                    local: Design::published_local(width, depth),
-                    vector_local: Design::published_vector_local(vector_width),
-                    glb: Bytes(glb),
-                    hbm,
-                };
-                Candidate { design, glb_bytes_per_cycle: (rate > 0).then_some(rate) }
-            },
-        )
+        let mut knobs: Vec<&'static Knob> = Knob::of_chip()
+            .filter(|knob| !(knob.follows() && knob.values(self).is_empty()))
+            .collect();
+        // As published: vector cores turn right after tensor cores, the others as in the table.
+        knobs.sort_by_key(|knob| match knob.name {
+            "tensor_cores" => 0,
+            "vector_cores" => 1,
+            _ => 2,
+        });
+        let lists = knobs.iter().map(|knob| knob.values(self).to_vec()).collect();
+        let lanes_follow = self.vector_width.is_empty();
+        let hbm_gib = self.hbm_gib.first().copied().unwrap_or(1);
+        every_choice(lists).map(move |values| {
+            let mut found = Candidate::from(EMPTY);
+            for (knob, value) in knobs.iter().zip(values) {
+                (knob.set)(&mut found, value);
+            }
+            let design = &mut found.design;
+            if lanes_follow {
+                design.vector_width = design.width;
+            }
+            design.local = Design::published_local(design.width, design.depth);
+            design.vector_local = Design::published_vector_local(design.vector_width);
+            design.hbm = Bytes(Bytes::GIB.0.saturating_mul(hbm_gib));
+            found
+        })
     }
 }
+
+/// What a point of the grid is before its knobs are set.
+const EMPTY: Design = Design {
+    tensor_cores: 0,
+    vector_cores: 0,
+    width: 0,
+    depth: 0,
+    vector_width: 0,
+    local: Bytes::ZERO,
+    vector_local: Bytes::ZERO,
+    glb: Bytes::ZERO,
+    hbm: Bytes::ZERO,
+};
 
 impl Candidate {
     /// Builds it with `hbm` bytes of off-chip memory.
     pub fn build(&self, hbm: Bytes, physics: &Physics) -> Result<Accelerator, Unbuildable> {
         let design = Design { hbm, ..self.design };
+        Self { design, ..*self }.in_range()?;
         match self.glb_bytes_per_cycle {
             None => Accelerator::new(design, physics),
             Some(rate) => {
@@ -183,15 +188,16 @@ impl Candidate {
 
 /// One value from each list, in every way, each list from its largest value down, the last list
 /// fastest.
-fn every_choice<const N: usize>(mut lists: [Vec<u64>; N]) -> impl Iterator<Item = [u64; N]> {
+fn every_choice(mut lists: Vec<Vec<u64>>) -> impl Iterator<Item = Vec<u64>> {
     for list in &mut lists {
         list.sort_unstable_by(|a, b| b.cmp(a));
         list.dedup();
     }
-    let n_choices: usize = lists.iter().map(Vec::len).product();
+    let n_choices = lists.iter().map(Vec::len).try_fold(1, usize::checked_mul);
+    let n_choices = n_choices.expect("the points of a space can be counted");
     (0..n_choices).map(move |choice| {
         let mut rest = choice;
-        let mut values = [0; N];
+        let mut values = vec![0; lists.len()];
         for (value, list) in values.iter_mut().zip(&lists).rev() {
             *value = list[rest % list.len()];
             rest /= list.len();
@@ -205,9 +211,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_points_of_a_grid_are_counted_without_making_them() {
+        let mut space = DesignSpace::published();
+        assert_eq!(space.points(), Some(space.grid().count() as u64));
+        space.vector_width = (1..=65_536).collect();
+        space.tensor_cores = (1..=65_536).collect();
+        space.vector_cores = (1..=65_536).collect();
+        space.glb_bytes_per_cycle = (1..=65_536).collect();
+        assert_eq!(space.points(), None);
+    }
+
+    #[test]
     fn choices_run_from_the_largest_down_with_the_last_list_fastest() {
-        let found: Vec<[u64; 2]> = every_choice([vec![1, 2], vec![5, 7, 5]]).collect();
+        let found: Vec<Vec<u64>> = every_choice(vec![vec![1, 2], vec![5, 7, 5]]).collect();
         assert_eq!(found, [[2, 7], [2, 5], [1, 7], [1, 5]]);
-        assert_eq!(every_choice([vec![1], vec![]]).count(), 0);
+        assert_eq!(every_choice(vec![vec![1], vec![]]).count(), 0);
     }
 }

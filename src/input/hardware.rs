@@ -76,6 +76,11 @@ pub fn hardware(text: &str, file: &str) -> Result<Hardware, InputError> {
         found.network = base.network;
     }
     let physics = physics(&found, file)?;
+    let gib = found.memory.hbm_gib;
+    physics.hbm.knows(gib).map_err(|unknown| {
+        let field = Field::new(file, "memory.hbm_gib");
+        field.value(&gib.to_string(), &unknown.problem(), &unknown.allowed())
+    })?;
     Ok(Hardware {
         name: file.to_owned(),
         summary: found.summary.clone(),
@@ -85,7 +90,7 @@ pub fn hardware(text: &str, file: &str) -> Result<Hardware, InputError> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 struct RawFile {
     #[serde(default)]
     summary: String,
@@ -98,7 +103,7 @@ struct RawFile {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 struct RawCores {
     tensor_cores: u64,
     width: u64,
@@ -110,28 +115,28 @@ struct RawCores {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 struct RawMemory {
     glb_mib: u64,
     hbm_gib: u64,
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`glb_multicast` is neither a whole number nor \"unlimited\"")]
 enum Multicast {
     Cores(u64),
     Named(String),
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`hbm_gb_per_s` is neither a number nor a table of one by size")]
 enum HbmRate {
     Fixed(f64),
     BySize(BTreeMap<String, f64>),
 }
 
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 struct RawPhysics {
     clock_ghz: Option<f64>,
     element_bytes: Option<u64>,
@@ -151,7 +156,7 @@ struct RawPhysics {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 struct RawNetwork {
     gb_per_s: Option<f64>,
     latency_us: Option<f64>,
@@ -365,6 +370,14 @@ mod tests {
             ("glb_multicast = 16", "glb_multicast = \"all\"", "`physics.glb_multicast = \"all\"`"),
             ("{ 32 = 1200", "{ x = 1200", "`physics.hbm_gb_per_s = x`"),
             ("glb_mib = 128", "glb_mib = 0", "`memory.glb_mib = 0`"),
+            ("\nhbm_gib = 32 ", "\nhbm_gib = 48 ", "nearest are 32 and 64"),
+            ("\nhbm_gib = 32 ", "\nhbm_gib = 1000 ", "known are 32, 64, 80"),
+            ("glb_multicast = 16", "glb_multicast = 1.5", "is neither a whole number nor"),
+            (
+                "clock_ghz = 1.05",
+                "clock_ghz = \"fast\"",
+                "found the text \"fast\", expected a number",
+            ),
             ("latency_us = 1.0", "devices_per_node = 8", "`network.between_gb_per_s`"),
         ];
         for (from, to, expected) in cases {

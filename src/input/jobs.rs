@@ -8,6 +8,7 @@ use super::InputError;
 use super::hardware::Hardware;
 use super::hardware::preset;
 use super::numbers::Field;
+use super::numbers::plainly;
 use crate::estimate::LARGEST_MATMUL;
 use crate::hardware::Accelerator;
 use crate::hardware::CoreSpec;
@@ -30,7 +31,7 @@ pub struct Job {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct RawJob {
     matmul: RawMatmul,
     core: RawCore,
@@ -38,7 +39,7 @@ struct RawJob {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct RawMatmul {
     b: u64,
     m: u64,
@@ -47,7 +48,7 @@ struct RawMatmul {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct RawCore {
     count: u64,
     width: u64,
@@ -64,7 +65,7 @@ struct RawCore {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`glb_multicast` is neither a whole number nor \"unlimited\"")]
 enum Multicast {
     Cores(u64),
     Named(String),
@@ -215,8 +216,8 @@ fn physics(
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line 1 column ") {
-        Some((message, column)) => format!("{message} (column {column})"),
-        None => text,
+        Some((message, column)) => plainly(&format!("{message} (column {column})")),
+        None => plainly(&text),
     }
 }
 
@@ -260,7 +261,7 @@ mod tests {
         let cases = [
             ("\"m\": 2048", "\"m\": 0", "line 7: `matmul.m = 0` is out of range"),
             ("\"m\": 2048", "\"m\": 4611686018427387904", "2^62"),
-            ("\"m\": 2048", "\"m\": -1", "line 7: invalid value"),
+            ("\"m\": 2048", "\"m\": -1", "line 7: found integer `-1`, expected a whole number"),
             ("\"m\": 2048", "\"q\": 1", "line 7: unknown field `q`"),
             ("\"icml24\"", "\"icml25\"", "line 7: unknown hardware `icml25` (did you mean"),
             ("134217728", "100", "line 7: a local buffer"),

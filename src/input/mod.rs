@@ -4,6 +4,7 @@
 //! [`InputError`] that names the place. Not here: opening files (see `cli`).
 
 mod builtin;
+pub mod conventions;
 pub mod decimal;
 mod error;
 mod fields;
@@ -15,9 +16,12 @@ mod numbers;
 pub mod profile;
 pub mod request;
 pub mod saved;
+pub mod source;
 pub mod space;
+mod valid;
 
 pub use builtin::model;
 pub use builtin::model_names;
+pub use conventions::Conventions;
 pub use error::InputError;
 pub use error::closest;

@@ -1,22 +1,37 @@
 //! Request files of `phaze search`: what users write, with everything optional.
 //!
 //! Options of the command line are another such file, laid over the first. [`RequestFile::over`]
-//! joins them and [`RequestFile::complete`] fills in defaults and checks every figure.
+//! joins them, [`RequestFile::complete`] fills in defaults and reads what it names, and
+//! [`setup_of`] makes the request ready to run. None of it opens a file: the caller hands over
+//! how that is done.
+
+use std::path::Path;
 
 use serde::Deserialize;
 
 use super::InputError;
+use super::conventions::Conventions;
+use super::hardware;
+use super::hf_config;
 use super::numbers::Field;
 use super::numbers::syntax;
+use super::source;
+use super::source::Reader;
 use super::space::RawSpace;
+pub use super::valid::validated;
+use crate::model::Attention;
+use crate::model::Model;
 use crate::model::Optimizer;
+use crate::parallel::legal_widths;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
+use crate::plan::schedule::Rule;
 use crate::search::Combine;
+use crate::search::ModelRequest;
 use crate::search::Objective;
 use crate::search::Request;
+use crate::search::Setup;
 use crate::search::Source;
-use crate::search::SpaceRequest;
 
 /// A commented example that holds every key.
 pub const EXAMPLE: &str = include_str!("../../inputs/requests/example.toml");
@@ -24,9 +39,12 @@ pub const EXAMPLE: &str = include_str!("../../inputs/requests/example.toml");
 /// The schema of request files, for editors.
 pub const SCHEMA: &str = include_str!("../../inputs/requests/request.schema.json");
 
+/// The model of a request that names none.
+const DEFAULT_MODEL: &str = "gpt2-xl";
+
 /// What a user asks for; what is left out has a default.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 #[expect(missing_docs, reason = "the commented example describes every key")]
 pub struct RequestFile {
     pub model: Vec<ModelEntry>,
@@ -39,7 +57,7 @@ pub struct RequestFile {
 
 /// A model to train, as written.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 #[expect(missing_docs, reason = "the commented example describes every key")]
 pub struct ModelEntry {
     pub name: String,
@@ -47,9 +65,15 @@ pub struct ModelEntry {
     pub weight: Option<f64>,
 }
 
+impl Default for ModelEntry {
+    fn default() -> Self {
+        Self { name: DEFAULT_MODEL.into(), sequence: None, weight: None }
+    }
+}
+
 /// How it is trained, as written.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 #[expect(missing_docs, reason = "the commented example describes every key")]
 pub struct JobTable {
     pub devices: Option<u64>,
@@ -66,7 +90,7 @@ pub struct JobTable {
 
 /// What counts as best and how far to go, as written.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 #[expect(missing_docs, reason = "the commented example describes every key")]
 pub struct SearchTable {
     pub objective: Option<String>,
@@ -105,179 +129,245 @@ impl RequestFile {
         under
     }
 
-    /// The whole question but its models, whose files the caller reads; `file` is what errors
-    /// refer to.
-    pub fn complete(&self, file: &str) -> Result<Request, InputError> {
-        let check = Check { file };
-        let published = self.published.unwrap_or(false);
-        let job = &self.job;
-        let devices = check.whole("job.devices", job.devices.unwrap_or(1024), 1, 1 << 24)?;
-        let global_batch =
-            check.whole("job.global_batch", job.global_batch.unwrap_or(4096), 1, 1 << 24)?;
-        let micro_batches = check.list(
-            "job.micro_batches",
-            job.micro_batches.as_deref().unwrap_or(&[1, 2, 4, 8]),
-            (1, 1 << 16),
-        )?;
-        if let Some(odd) = micro_batches.iter().find(|&&size| global_batch % size != 0) {
-            let problem = format!("does not divide `job.global_batch = {global_batch}`");
-            let allowed = "give divisors of the batch";
-            return Err(Field::new(file, "job.micro_batches").value(
-                &odd.to_string(),
-                &problem,
-                allowed,
-            ));
+    /// The same file as seen from `folder`, in which it stands: the paths in it start there.
+    #[must_use]
+    pub fn beside(mut self, folder: &Path) -> Self {
+        for entry in &mut self.model {
+            entry.name = source::beside(folder, &entry.name);
         }
-        let search = &self.search;
-        Ok(Request {
-            models: Vec::new(),
-            hardware: Source {
-                name: self
-                    .hardware
-                    .clone()
-                    .unwrap_or_else(|| if published { "icml24" } else { "tpuv4-like" }.to_owned()),
-                text: None,
+        self.hardware = self.hardware.map(|name| source::beside(folder, &name));
+        self
+    }
+
+    /// Gives every model sequences of so many tokens, where that is asked for.
+    pub fn every_sequence(&mut self, tokens: Option<u64>) {
+        if let Some(tokens) = tokens {
+            if self.model.is_empty() {
+                self.model = vec![ModelEntry::default()];
+            }
+            self.model.iter_mut().for_each(|entry| entry.sequence = Some(tokens));
+        }
+    }
+
+    /// The whole question, with the text of every file that it names; `file` is what errors refer
+    /// to, and `read` opens files.
+    ///
+    /// # Errors
+    /// What cannot be read, is not known, or makes no sense.
+    pub fn complete(&self, file: &str, read: &Reader) -> Result<Request, InputError> {
+        let default = Conventions::of(self.published.unwrap_or(false));
+        let words = Words { file };
+        let (job, search) = (&self.job, &self.search);
+        let (models, asked) = self.models(read)?;
+        let name = self.hardware.as_deref().unwrap_or(default.hardware);
+        let (_, text) = source::hardware(name, &format!("{file}: hardware"), read)?;
+        let top = search.top.unwrap_or(1);
+        let request = Request {
+            models: asked,
+            hardware: Source { name: source::printable(name), text },
+            devices: job.devices.unwrap_or(1024),
+            global_batch: job.global_batch.unwrap_or(4096),
+            micro_batches: ascending(job.micro_batches.as_deref().unwrap_or(&[1, 2, 4, 8])),
+            tensor_parallel: match &job.tensor_parallel {
+                Some(widths) => ascending(widths),
+                None => allowed(default.widths, &models),
             },
-            devices,
-            global_batch,
-            micro_batches,
-            tensor_parallel: check.list(
-                "job.tensor_parallel",
-                job.tensor_parallel.as_deref().unwrap_or(&[1, 2, 4, 8]),
-                (1, 1 << 16),
-            )?,
-            recompute: check.recompute(job.recompute.as_deref())?,
-            optimizer: check.one_of(
+            recompute: words.recompute(job.recompute.as_deref(), default.recompute)?,
+            optimizer: words.one_of(
                 "job.optimizer",
-                job.optimizer.as_deref().unwrap_or(if published { "sgd" } else { "adam-mixed" }),
-                &Optimizer::ALL.map(Optimizer::name),
+                job.optimizer.as_deref(),
+                default.optimizer,
+                &Optimizer::ALL.map(|known| (known.name(), known)),
             )?,
-            attention: check.one_of(
+            attention: words.one_of(
                 "job.attention",
-                job.attention.as_deref().unwrap_or(if published { "stored" } else { "recomputed" }),
-                &["stored", "recomputed"],
+                job.attention.as_deref(),
+                default.attention,
+                &Attention::ALL.map(|known| (known.name(), known)),
             )?,
             sequence_parallel: job.sequence_parallel.unwrap_or(false),
-            time_model: check.time_model(job.time_model.as_deref(), published)?,
-            rule: check.one_of(
-                "job.rule",
-                job.rule.as_deref().unwrap_or(if published { "alone" } else { "own-kind" }),
-                &["alone", "own-kind"],
+            time_model: words.one_of(
+                "job.time_model",
+                job.time_model.as_deref(),
+                default.time_model,
+                &[("1f1b", TimeModel::OneForwardOneBackward), ("published", TimeModel::Published)],
             )?,
-            published_vector_costs: published,
-            space: SpaceRequest::from(&self.space.checked(file)?),
-            objective: check.objective(search.objective.as_deref())?,
-            combine: check.combine(search.combine.as_deref())?,
-            top: usize::try_from(check.whole("search.top", search.top.unwrap_or(1), 1, 10_000)?)
-                .expect("ten thousand fit"),
+            rule: words.one_of(
+                "job.rule",
+                job.rule.as_deref(),
+                default.rule,
+                &Rule::ALL.map(|known| (known.name(), known)),
+            )?,
+            vector_costs: default.vector_costs,
+            space: self.space.checked(file)?,
+            objective: words.one_of(
+                "search.objective",
+                search.objective.as_deref(),
+                Objective::default(),
+                &OBJECTIVES,
+            )?,
+            combine: words.one_of(
+                "search.combine",
+                search.combine.as_deref(),
+                Combine::default(),
+                &COMBINES,
+            )?,
+            top: usize::try_from(top).unwrap_or(usize::MAX),
             pareto: search.pareto.unwrap_or(false),
             exhaustive: search.exhaustive.unwrap_or(false),
-            power_cap_w: match search.power_cap_w {
-                Some(watts) if !(watts.is_finite() && watts > 0.0) => {
-                    let field = Field::new(file, "search.power_cap_w");
-                    return Err(field.value(
-                        &watts.to_string(),
-                        "is no power",
-                        "give watts above 0",
-                    ));
-                }
-                cap => cap,
-            },
-        })
+            power_cap_w: search.power_cap_w,
+        };
+        validated(request, file)
+    }
+
+    /// The models, and how each stands in the request.
+    fn models(&self, read: &Reader) -> Result<(Vec<Model>, Vec<ModelRequest>), InputError> {
+        let default = [ModelEntry::default()];
+        let entries = if self.model.is_empty() { &default[..] } else { &self.model };
+        let mut found = (Vec::new(), Vec::new());
+        for entry in entries {
+            let (model, text) = source::model(&entry.name, read)?;
+            found.1.push(ModelRequest {
+                name: source::printable(&entry.name),
+                text,
+                sequence: entry.sequence.unwrap_or(model.spec.max_sequence),
+                weight: entry.weight.unwrap_or(1.0),
+            });
+            found.0.push(model);
+        }
+        Ok(found)
     }
 }
 
-/// Checks of single values, which refer to one file.
-struct Check<'a> {
+/// What is asked in `file`, ready to be searched; `name` is what errors refer to, and `read` opens
+/// the files that it names.
+///
+/// # Errors
+/// What cannot be read, is not known, or makes no sense.
+pub fn ready(file: &RequestFile, name: &str, read: &Reader) -> Result<Setup, InputError> {
+    setup_of(file.complete(name, read)?, name)
+}
+
+/// What a request asks, ready to be searched: everything is in the request, no file is read. The
+/// request may come from a saved outcome and is checked as one that was just written; `file` is
+/// what errors refer to.
+///
+/// # Errors
+/// What is not known or makes no sense.
+pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
+    let request = validated(request, file)?;
+    let models = request.models.iter().map(|model| match &model.text {
+        Some(text) => hf_config::read(&model.name, text),
+        None => super::model(&model.name),
+    });
+    let models: Vec<Model> = models.collect::<Result<_, _>>()?;
+    let physics = match &request.hardware.text {
+        Some(text) => hardware::hardware(text, &request.hardware.name)?.physics,
+        None => hardware::preset(&request.hardware.name, &format!("{file}: hardware"))?.physics,
+    };
+    for &gib in &request.space.hbm_gib {
+        let field = Field::new(file, "space.hbm_gib");
+        physics.hbm.knows(gib).map_err(|unknown| {
+            field.value(&gib.to_string(), &unknown.problem(), &unknown.allowed())
+        })?;
+    }
+    let legal = allowed(&request.tensor_parallel, &models);
+    if let Some(odd) = request.tensor_parallel.iter().find(|&width| !legal.contains(width)) {
+        return Err(illegal_width(*odd, &request, &models, file));
+    }
+    let file = file.to_owned();
+    Setup::new(request, models, physics).map_err(|reason| InputError::Senseless { file, reason })
+}
+
+/// Those of `widths` that some model allows.
+fn allowed(widths: &[u64], models: &[Model]) -> Vec<u64> {
+    let legal: Vec<Vec<u64>> = models.iter().map(|model| legal_widths(&model.spec)).collect();
+    let some_model_allows = |width: &u64| legal.iter().any(|legal| legal.contains(width));
+    widths.iter().copied().filter(some_model_allows).collect()
+}
+
+fn illegal_width(width: u64, request: &Request, models: &[Model], file: &str) -> InputError {
+    let legal = request.models.iter().zip(models).map(|(asked, model)| {
+        let widths: Vec<String> = legal_widths(&model.spec).iter().map(u64::to_string).collect();
+        format!("{} allows {}", asked.name, widths.join(", "))
+    });
+    let legal: Vec<String> = legal.collect();
+    let problem = "is a tensor-parallel width that no model allows";
+    Field::new(file, "job.tensor_parallel").value(&width.to_string(), problem, &legal.join("; "))
+}
+
+/// The same values upwards, each once.
+fn ascending(values: &[u64]) -> Vec<u64> {
+    let mut list = values.to_vec();
+    list.sort_unstable();
+    list.dedup();
+    list
+}
+
+/// What can be made as good as possible, by name.
+const OBJECTIVES: [(&str, Objective); 3] = [
+    ("throughput", Objective::Throughput),
+    ("throughput-per-area", Objective::ThroughputPerArea),
+    ("energy-per-token", Objective::EnergyPerToken),
+];
+
+/// How several models become one number, by name.
+const COMBINES: [(&str, Combine); 3] =
+    [("geomean", Combine::Geomean), ("mean", Combine::Mean), ("min-regret", Combine::MinRegret)];
+
+/// Words of one file that each mean one of a few things.
+struct Words<'a> {
     file: &'a str,
 }
 
-impl Check<'_> {
-    fn whole(&self, field: &str, found: u64, low: u64, high: u64) -> Result<u64, InputError> {
-        Field::new(self.file, field).whole(found, low, high)
-    }
-
-    /// A list within a range, ascending, each once.
-    fn list(
+impl Words<'_> {
+    /// What the word `found` means, or the default where there is none.
+    fn one_of<T: Copy>(
         &self,
         field: &str,
-        found: &[u64],
-        (low, high): (u64, u64),
-    ) -> Result<Vec<u64>, InputError> {
-        if found.is_empty() {
-            return Err(Field::new(self.file, field).missing("give at least one value"));
-        }
-        for &value in found {
-            self.whole(field, value, low, high)?;
-        }
-        let mut list = found.to_vec();
-        list.sort_unstable();
-        list.dedup();
-        Ok(list)
-    }
-
-    fn one_of(&self, field: &str, found: &str, known: &[&str]) -> Result<String, InputError> {
-        if known.contains(&found) {
-            return Ok(found.to_owned());
-        }
-        Err(InputError::Unknown {
+        found: Option<&str>,
+        default: T,
+        known: &[(&str, T)],
+    ) -> Result<T, InputError> {
+        let Some(found) = found else { return Ok(default) };
+        let meaning = known.iter().find(|(name, _)| *name == found).map(|(_, meaning)| *meaning);
+        meaning.ok_or_else(|| InputError::Unknown {
             file: self.file.to_owned(),
             what: format!("`{field}`"),
             found: found.to_owned(),
-            known: known.iter().map(|name| (*name).to_owned()).collect(),
+            known: known.iter().map(|(name, _)| (*name).to_owned()).collect(),
         })
     }
 
-    fn recompute(&self, found: Option<&[String]>) -> Result<Vec<Recompute>, InputError> {
-        let Some(found) = found else { return Ok(Recompute::ALL.to_vec()) };
-        let names = Recompute::ALL.map(|choice| choice.to_string());
-        let mut known: Vec<&str> = names.iter().map(String::as_str).collect();
-        known.push("auto");
+    /// The choices named, in the usual order, each once; `auto` is all of them.
+    fn recompute(
+        &self,
+        found: Option<&[String]>,
+        default: &[Recompute],
+    ) -> Result<Vec<Recompute>, InputError> {
+        let Some(found) = found else { return Ok(default.to_vec()) };
+        let names = Recompute::ALL.map(|choice| (choice.to_string(), vec![choice]));
+        let auto = ("auto".to_owned(), Recompute::ALL.to_vec());
+        let known: Vec<(String, Vec<Recompute>)> = names.into_iter().chain([auto]).collect();
+        let known: Vec<(&str, &[Recompute])> =
+            known.iter().map(|(name, choices)| (name.as_str(), choices.as_slice())).collect();
+        let mut wanted = Vec::new();
         for name in found {
-            self.one_of("job.recompute", name, &known)?;
+            let none: &[Recompute] = &[];
+            wanted.extend(self.one_of("job.recompute", Some(name), none, &known)?);
         }
-        if found.is_empty() {
-            return Err(Field::new(self.file, "job.recompute").missing("give at least one choice"));
-        }
-        let wanted = |choice: &Recompute| {
-            found.iter().any(|name| *name == choice.to_string() || name == "auto")
-        };
-        Ok(Recompute::ALL.into_iter().filter(wanted).collect())
-    }
-
-    fn time_model(&self, found: Option<&str>, published: bool) -> Result<TimeModel, InputError> {
-        let default = if published { "published" } else { "1f1b" };
-        let name =
-            self.one_of("job.time_model", found.unwrap_or(default), &["published", "1f1b"])?;
-        Ok(if name == "1f1b" { TimeModel::OneForwardOneBackward } else { TimeModel::Published })
-    }
-
-    fn objective(&self, found: Option<&str>) -> Result<Objective, InputError> {
-        let known = ["throughput", "throughput-per-area", "energy-per-token"];
-        Ok(match self.one_of("search.objective", found.unwrap_or(known[0]), &known)?.as_str() {
-            "throughput-per-area" => Objective::ThroughputPerArea,
-            "energy-per-token" => Objective::EnergyPerToken,
-            _ => Objective::Throughput,
-        })
-    }
-
-    fn combine(&self, found: Option<&str>) -> Result<Combine, InputError> {
-        let known = ["geomean", "mean", "min-regret"];
-        Ok(match self.one_of("search.combine", found.unwrap_or(known[0]), &known)?.as_str() {
-            "mean" => Combine::Mean,
-            "min-regret" => Combine::MinRegret,
-            _ => Combine::Geomean,
-        })
+        Ok(Recompute::ALL.into_iter().filter(|choice| wanted.contains(choice)).collect())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn complete(text: &str) -> Result<Request, String> {
         let file = RequestFile::read(text, "r.toml").map_err(|error| error.to_string())?;
-        file.complete("r.toml").map_err(|error| error.to_string())
+        file.complete("r.toml", &source::no_files).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -287,6 +377,53 @@ mod tests {
         // The example writes out what a default leaves to the hardware file.
         example.space.glb_bytes_per_cycle = Vec::new();
         assert_eq!(example, default);
+        assert!(setup_of(default, "r.toml").is_ok());
+    }
+
+    #[test]
+    fn published_defaults_are_those_of_the_published_evaluation() {
+        let found = complete("published = true").unwrap();
+        assert_eq!(found.hardware.name, "icml24");
+        assert_eq!(found.recompute, [Recompute::None, Recompute::Stage]);
+        assert_eq!((found.optimizer, found.attention), (Optimizer::Sgd, Attention::Stored));
+        assert_eq!((found.rule, found.time_model), (Rule::Alone, TimeModel::Published));
+        let auto = complete("published = true\n[job]\nrecompute = [\"auto\"]").unwrap();
+        assert_eq!(auto.recompute, Recompute::ALL);
+    }
+
+    #[test]
+    fn files_are_read_by_whoever_knows_how() {
+        let text = "hardware = \"chips/own.toml\"\n[[model]]\nname = \"own.json\"\n";
+        let file = RequestFile::read(text, "here/r.toml").unwrap().beside(Path::new("here"));
+        let read = |path: &Path| match path.to_str().unwrap() {
+            "here/own.json" => Ok(super::super::builtin::text("bert-large").unwrap().to_owned()),
+            "here/chips/own.toml" => Ok(hardware::preset_text("icml24").unwrap().to_owned()),
+            other => panic!("{other} was never named"),
+        };
+        let setup = ready(&file, "here/r.toml", &read).unwrap();
+        let request = &setup.request;
+        assert_eq!(request.models[0].name, "here/own.json");
+        assert!(request.models[0].text.is_some() && request.hardware.text.is_some());
+        // All that is needed is in the request: nothing is read again.
+        let again = setup_of(request.clone(), "outcome.json").unwrap();
+        assert_eq!(again.request, *request);
+        assert_eq!(again.candidates, setup.candidates);
+    }
+
+    #[test]
+    fn widths_are_filtered_by_default_and_refused_where_they_were_asked_for() {
+        let model = "[[model]]\nname = \"gpt2-xl\"\n";
+        assert_eq!(complete(model).unwrap().tensor_parallel, [1]);
+        let both = format!("{model}[[model]]\nname = \"bert-large\"\n");
+        assert_eq!(complete(&both).unwrap().tensor_parallel, [1, 2, 4, 8]);
+        let ready = |text: &str| {
+            let file = RequestFile::read(text, "r.toml").unwrap();
+            ready(&file, "r.toml", &source::no_files).map_err(|error| error.to_string())
+        };
+        let refused = ready(&format!("{model}[job]\ntensor_parallel = [1, 2]")).unwrap_err();
+        assert!(refused.contains("`job.tensor_parallel = 2`"), "{refused}");
+        assert!(refused.contains("gpt2-xl allows 1, 5, 25"), "{refused}");
+        assert!(ready(&format!("{both}[job]\ntensor_parallel = [1, 2, 5]")).is_ok());
     }
 
     #[test]
@@ -311,10 +448,30 @@ mod tests {
     }
 
     #[test]
+    fn the_schema_knows_every_knob_of_a_space() {
+        let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
+        let properties = schema["properties"]["space"]["properties"].as_object().unwrap();
+        let known: BTreeSet<String> = properties.keys().cloned().collect();
+        assert_eq!(known, crate::input::space::keys().into_iter().collect());
+    }
+
+    #[test]
+    fn sequences_of_an_option_are_those_of_every_model() {
+        let text = "[[model]]\nname = \"bert-large\"\n[[model]]\nname = \"gpt2-xl\"\nsequence = 8";
+        for text in [text, ""] {
+            let mut file = RequestFile::read(text, "a").unwrap();
+            file.every_sequence(None);
+            file.every_sequence(Some(256));
+            let found = file.complete("a", &source::no_files).unwrap();
+            assert!(found.models.iter().all(|model| model.sequence == 256), "{found:?}");
+        }
+    }
+
+    #[test]
     fn what_lies_above_counts() {
         let below = RequestFile::read("[job]\ndevices = 8\nglobal_batch = 16", "a").unwrap();
         let above = RequestFile::read("[job]\ndevices = 4", "b").unwrap();
-        let both = above.over(below).complete("a").unwrap();
+        let both = above.over(below).complete("a", &source::no_files).unwrap();
         assert_eq!((both.devices, both.global_batch), (4, 16));
     }
 
@@ -326,6 +483,13 @@ mod tests {
             ("[job]\nmicro_batches = []", "`job.micro_batches` is missing"),
             ("[job]\nglobal_batch = 6\nmicro_batches = [4]", "does not divide"),
             ("[space]\nwidth = []", "has no value"),
+            ("[[model]]\nname = \"bert-large\"\nweight = nan", "`model.weight = NaN`"),
+            ("[[model]]\nname = \"bert-large\"\nweight = inf", "`model.weight = inf`"),
+            ("[[model]]\nname = \"bert-large\"\nweight = -3", "`model.weight = -3`"),
+            ("[[model]]\nname = \"bert-large\"\nweight = 0", "`model.weight = 0`"),
+            ("[[model]]\nname = \"bert-large\"\nsequence = 0", "`model.sequence = 0`"),
+            ("[job]\ndevices = \"many\"", "found the text \"many\", expected a whole number"),
+            ("job = 3", "found integer `3`, expected a table"),
             ("[search]\nobjective = \"througput\"", "did you mean `throughput`?"),
             ("[search]\npower_cap_w = -3.0", "is no power"),
         ];

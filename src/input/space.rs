@@ -1,55 +1,34 @@
 //! Design spaces: the `[space]` section of a request, each knob a list or a power-of-two range.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+use toml::Value;
 
 use super::InputError;
 use super::numbers::Field;
 use super::numbers::syntax;
 use crate::hardware::DesignSpace;
-use crate::hardware::VectorWidths;
-use crate::units::Area;
-use crate::units::Bytes;
+use crate::hardware::Knob;
+
+/// The limit of area, and the part of it that a chip must fill.
+const MAX_AREA: &str = "max_area_mm2";
+const MIN_AREA: &str = "min_area_fraction";
+
+/// The part of the largest chip that one with several cores of each kind must fill, by default.
+const PUBLISHED_FRACTION: f64 = 0.3;
+
+/// Square nanometres in a square millimetre, and the areas that may be asked for.
+const NM2_PER_MM2: f64 = 1e12;
+const AREAS_MM2: (f64, f64) = (1e-3, 1e6);
 
 /// The `[space]` section as it is written; a knob left out is as in the published space.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RawSpace {
-    tensor_cores: Option<Values>,
-    vector_cores: Option<Values>,
-    width: Option<Values>,
-    depth: Option<Values>,
-    vector_width: Option<Lanes>,
-    glb_mib: Option<Values>,
-    glb_bytes_per_cycle: Option<Values>,
-    hbm_gib: Option<Values>,
-    max_area_mm2: Option<f64>,
-    min_area_fraction: Option<f64>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-enum Values {
-    One(u64),
-    List(Vec<u64>),
-    Range(Range),
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Range {
-    from: u64,
-    to: u64,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-enum Lanes {
-    Named(String),
-    Values(Values),
-}
+#[serde(transparent)]
+pub struct RawSpace(BTreeMap<String, Value>);
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 struct File {
     space: RawSpace,
 }
@@ -60,122 +39,173 @@ pub fn space(text: &str, file: &str) -> Result<DesignSpace, InputError> {
     found.space.checked(file)
 }
 
+/// What the section may hold.
+pub fn keys() -> Vec<String> {
+    Knob::listed().map(|knob| knob.name).chain([MAX_AREA, MIN_AREA]).map(str::to_owned).collect()
+}
+
 impl RawSpace {
-    /// Reads the keys of the section alone, without its heading.
-    pub fn read(text: &str, file: &str) -> Result<Self, InputError> {
-        toml::from_str(text).map_err(|error| syntax(&error, text, file))
+    /// One setting as an option holds it: `width=128`, `width=32,64`, `width=2..256`,
+    /// `max_area_mm2=200`.
+    pub fn setting(option: &str, text: &str) -> Result<Self, InputError> {
+        let place = format!("{option} {text}");
+        let Some((name, values)) = text.split_once('=') else {
+            let field = Field::new(&place, text);
+            return Err(field.missing("write it as width=128, width=32,64 or width=2..256"));
+        };
+        let name = name.trim();
+        let field = Field::new(&place, &format!("space.{name}"));
+        let one = |word: &str| match (word.parse::<i64>(), word.parse::<f64>()) {
+            (Ok(whole), _) => Ok(Value::Integer(whole)),
+            (Err(_), Ok(number)) => Ok(Value::Float(number)),
+            (Err(_), Err(_)) => Err(field.value(word, "is no number", "give numbers")),
+        };
+        let value = if let Some((from, to)) = values.split_once("..") {
+            let ends = [("from", from), ("to", to)];
+            let ends = ends.map(|(end, word)| Ok((end.to_owned(), one(word.trim())?)));
+            Value::Table(ends.into_iter().collect::<Result<_, InputError>>()?)
+        } else if values.trim() == "as-width" {
+            Value::String("as-width".into())
+        } else {
+            let words: Vec<&str> =
+                values.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+            match words.as_slice() {
+                [only] => one(only)?,
+                words => {
+                    Value::Array(words.iter().map(|word| one(word)).collect::<Result<_, _>>()?)
+                }
+            }
+        };
+        let found = Self(BTreeMap::from([(name.to_owned(), value)]));
+        found.checked(&place)?;
+        Ok(found)
     }
 
     /// This section laid over another: what it sets counts.
     #[must_use]
-    pub fn over(self, under: Self) -> Self {
-        Self {
-            tensor_cores: self.tensor_cores.or(under.tensor_cores),
-            vector_cores: self.vector_cores.or(under.vector_cores),
-            width: self.width.or(under.width),
-            depth: self.depth.or(under.depth),
-            vector_width: self.vector_width.or(under.vector_width),
-            glb_mib: self.glb_mib.or(under.glb_mib),
-            glb_bytes_per_cycle: self.glb_bytes_per_cycle.or(under.glb_bytes_per_cycle),
-            hbm_gib: self.hbm_gib.or(under.hbm_gib),
-            max_area_mm2: self.max_area_mm2.or(under.max_area_mm2),
-            min_area_fraction: self.min_area_fraction.or(under.min_area_fraction),
-        }
+    pub fn over(self, mut under: Self) -> Self {
+        under.0.extend(self.0);
+        under
     }
 
     /// The space it describes; `file` is where it was written.
     pub fn checked(&self, file: &str) -> Result<DesignSpace, InputError> {
-        let published = DesignSpace::published();
-        let list = |name: &str, values: &Option<Values>, default: Vec<u64>, high: u64| match values
-        {
-            None => Ok(default),
-            Some(values) => values.checked(&Field::new(file, &format!("space.{name}")), high),
-        };
-        let sizes = |sizes: &[Bytes], unit: Bytes| sizes.iter().map(|s| s.0 / unit.0).collect();
-        let in_units = |unit: Bytes, counts: Vec<u64>| -> Vec<Bytes> {
-            counts.into_iter().map(|count| unit * count).collect()
-        };
-        let max_area = match self.max_area_mm2 {
-            None => published.max_area,
-            Some(area) => {
-                Area(Field::new(file, "space.max_area_mm2").scaled(area, 1e12, 1e-3, 1e6)?)
+        let mut space = DesignSpace::published();
+        for (key, value) in &self.0 {
+            if key == MAX_AREA || key == MIN_AREA {
+                continue;
             }
-        };
-        let fraction = Field::new(file, "space.min_area_fraction");
-        let billionths = fraction.scaled(self.min_area_fraction.unwrap_or(0.3), 1e9, 0.0, 1.0)?;
-        let min_area = (u128::from(max_area.0) * u128::from(billionths)).div_ceil(1_000_000_000);
-        Ok(DesignSpace {
-            tensor_cores: list(
-                "tensor_cores",
-                &self.tensor_cores,
-                published.tensor_cores,
-                1 << 16,
-            )?,
-            vector_cores: list(
-                "vector_cores",
-                &self.vector_cores,
-                published.vector_cores,
-                1 << 16,
-            )?,
-            widths: list("width", &self.width, published.widths, 1 << 12)?,
-            depths: list("depth", &self.depth, published.depths, 1 << 12)?,
-            vector_widths: self.lanes(file)?,
-            glb: in_units(
-                Bytes::MIB,
-                list("glb_mib", &self.glb_mib, sizes(&published.glb, Bytes::MIB), 1 << 20)?,
-            ),
-            glb_bytes_per_cycle: list(
-                "glb_bytes_per_cycle",
-                &self.glb_bytes_per_cycle,
-                Vec::new(),
-                1 << 20,
-            )?,
-            hbm: in_units(
-                Bytes::GIB,
-                list("hbm_gib", &self.hbm_gib, sizes(&published.hbm, Bytes::GIB), 1 << 20)?,
-            ),
-            max_area,
-            min_area: Area(u64::try_from(min_area).expect("a fraction of an area is an area")),
-        })
+            let knob = Knob::listed().find(|knob| knob.name == key);
+            let knob = knob.ok_or_else(|| InputError::Unknown {
+                file: file.to_owned(),
+                what: "key of [space]".into(),
+                found: key.clone(),
+                known: keys(),
+            })?;
+            let field = Field::new(file, &format!("space.{key}"));
+            knob.set_values(&mut space, values(&field, knob, value)?);
+        }
+        if let Some(area) = self.0.get(MAX_AREA) {
+            let field = Field::new(file, "space.max_area_mm2");
+            let area = number(&field, area)?;
+            space.max_area_nm2 = field.scaled(area, NM2_PER_MM2, AREAS_MM2.0, AREAS_MM2.1)?;
+        }
+        let field = Field::new(file, "space.min_area_fraction");
+        let fraction =
+            self.0.get(MIN_AREA).map_or(Ok(PUBLISHED_FRACTION), |part| number(&field, part))?;
+        let billionths = field.scaled(fraction, 1e9, 0.0, 1.0)?;
+        let least =
+            (u128::from(space.max_area_nm2) * u128::from(billionths)).div_ceil(1_000_000_000);
+        space.min_area_nm2 = u64::try_from(least).expect("a fraction of an area is an area");
+        Ok(space)
     }
+}
 
-    fn lanes(&self, file: &str) -> Result<VectorWidths, InputError> {
-        let field = Field::new(file, "space.vector_width");
-        match &self.vector_width {
-            None => Ok(VectorWidths::AsWidth),
-            Some(Lanes::Named(name)) if name == "as-width" => Ok(VectorWidths::AsWidth),
-            Some(Lanes::Named(name)) => Err(field.value(
-                &format!("\"{name}\""),
-                "is neither",
-                "allowed are \"as-width\", a list, and a range { from = 2, to = 256 }",
-            )),
-            Some(Lanes::Values(values)) => Ok(VectorWidths::Free(values.checked(&field, 1 << 16)?)),
+/// Checks the limits of area of a space that was not read by [`RawSpace::checked`].
+pub fn check_areas(space: &DesignSpace, file: &str) -> Result<(), InputError> {
+    let max_area = Field::new(file, "space.max_area_nm2");
+    max_area.whole(space.max_area_nm2, 1_000_000_000, 1_000_000_000_000_000_000)?;
+    Field::new(file, "space.min_area_nm2").whole(space.min_area_nm2, 0, space.max_area_nm2)?;
+    Ok(())
+}
+
+/// The values of a knob, ascending, each once.
+fn values(field: &Field, knob: &Knob, found: &Value) -> Result<Vec<u64>, InputError> {
+    let mut values = match found {
+        Value::Array(list) if list.is_empty() => {
+            return Err(field.value("[]", "has no value", &allowed(knob)));
+        }
+        Value::Array(list) => {
+            list.iter().map(|value| whole(field, knob, value)).collect::<Result<Vec<u64>, _>>()?
+        }
+        Value::Integer(_) | Value::Float(_) => vec![whole(field, knob, found)?],
+        Value::Table(ends) => powers(field, knob, ends)?,
+        Value::String(word) if word == "as-width" && knob.name == "vector_width" => Vec::new(),
+        _ => {
+            let problem = "is no list of values";
+            return Err(field.value(&shown(found), problem, &allowed(knob)));
+        }
+    };
+    values.sort_unstable();
+    values.dedup();
+    Ok(values)
+}
+
+/// All powers of two from one end to the other.
+fn powers(field: &Field, knob: &Knob, ends: &toml::Table) -> Result<Vec<u64>, InputError> {
+    let end = |name: &str| ends.get(name).map(|value| whole(field, knob, value)).transpose();
+    match (end("from")?, end("to")?) {
+        (Some(from), Some(to))
+            if ends.len() == 2 && from.is_power_of_two() && to.is_power_of_two() && from <= to =>
+        {
+            let doubled = std::iter::successors(Some(from), |value| value.checked_mul(2));
+            Ok(doubled.take_while(|value| *value <= to).collect())
+        }
+        _ => {
+            let found = shown(&Value::Table(ends.clone()));
+            Err(field.value(&found, "is no range of powers of two", &allowed(knob)))
         }
     }
 }
 
-impl Values {
-    fn checked(&self, field: &Field, high: u64) -> Result<Vec<u64>, InputError> {
-        let values = match self {
-            Self::One(value) => vec![*value],
-            Self::List(values) => values.clone(),
-            Self::Range(Range { from, to }) => {
-                field.whole(*from, 1, high)?;
-                field.whole(*to, 1, high)?;
-                std::iter::successors(Some(*from), |value| value.checked_mul(2))
-                    .take_while(|value| value <= to)
-                    .collect()
+fn whole(field: &Field, knob: &Knob, found: &Value) -> Result<u64, InputError> {
+    let problem = match found {
+        Value::Integer(value) => {
+            let in_range = u64::try_from(*value).ok().filter(|value| knob.range.contains(value));
+            match in_range {
+                Some(value) => return Ok(value),
+                None => "is out of range",
             }
-        };
-        if values.is_empty() {
-            return Err(field.value(
-                "[]",
-                "has no value",
-                "give a list, or a range whose `from` is at most its `to`",
-            ));
         }
-        values.iter().try_for_each(|&value| field.whole(value, 1, high).map(|_| ()))?;
-        Ok(values)
+        Value::Float(value) if value.fract() == 0.0 && value.abs() >= 9e15 => "is out of range",
+        _ => "is not a whole number",
+    };
+    Err(field.value(&shown(found), problem, &allowed(knob)))
+}
+
+fn number(field: &Field, found: &Value) -> Result<f64, InputError> {
+    match found {
+        Value::Integer(value) => Ok(*value as f64),
+        Value::Float(value) => Ok(*value),
+        _ => Err(field.value(&shown(found), "is no number", "give one number")),
+    }
+}
+
+fn allowed(knob: &Knob) -> String {
+    let (low, high) = (knob.range.start(), knob.range.end());
+    let named = if knob.name == "vector_width" { "\"as-width\", " } else { "" };
+    format!(
+        "allowed are {named}whole numbers from {low} to {high}, one or a list, and a range such \
+         as {{ from = 2, to = 64 }} whose ends are powers of two, the smaller first"
+    )
+}
+
+/// A value as it is written, cut to what fits a line.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }
 
@@ -190,28 +220,74 @@ mod tests {
 
     #[test]
     fn knobs_are_lists_or_ranges_of_powers_of_two() {
-        let text = "[space]\nwidth = [64, 100]\ntensor_cores = { from = 2, to = 16 }\n\
+        let text = "[space]\nwidth = [100, 64, 100]\ntensor_cores = { from = 2, to = 16 }\n\
                     vector_width = { from = 128, to = 256 }\nmax_area_mm2 = 100\n";
         let found = space(text, "space.toml").unwrap();
-        assert_eq!(found.widths, [64, 100]);
+        assert_eq!(found.width, [64, 100]);
         assert_eq!(found.tensor_cores, [2, 4, 8, 16]);
-        assert_eq!(found.vector_widths, VectorWidths::Free(vec![128, 256]));
-        assert_eq!(found.max_area.square_millimetres().to_bits(), 100_f64.to_bits());
+        assert_eq!(found.vector_width, [128, 256]);
+        assert_eq!(found.max_area_nm2, 100_000_000_000_000);
     }
 
     #[test]
     fn impossible_spaces_are_refused_by_name() {
         let cases = [
             ("width = []", "`space.width = []` has no value"),
-            ("width = { from = 8, to = 4 }", "`space.width = []` has no value"),
+            ("width = { from = 8, to = 4 }", "is no range of powers of two"),
+            ("width = { from = 5, to = 7 }", "is no range of powers of two"),
+            ("width = { from = 2, to = 7 }", "whose ends are powers of two"),
+            ("width = { from = 2 }", "is no range of powers of two"),
+            ("width = { from = 2, to = 4, by = 2 }", "is no range of powers of two"),
+            ("width = 1.5", "`space.width = 1.5` is not a whole number"),
+            ("width = \"wide\"", "`space.width = \"wide\"` is no list of values"),
+            ("width = [[2]]", "`space.width = [2]` is not a whole number"),
+            ("width = \"as-width\"", "is no list of values"),
             ("depth = [0]", "`space.depth = 0` is out of range"),
+            ("depth = -3", "`space.depth = -3` is out of range"),
+            ("glb_mib = 1152921504606846976", "is out of range"),
             ("vector_width = \"free\"", "`space.vector_width = \"free\"`"),
             ("max_area_mm2 = -3", "`space.max_area_mm2 = -3`"),
-            ("widht = [2]", "unknown field `widht`"),
+            ("max_area_mm2 = nan", "`space.max_area_mm2 = NaN`"),
+            ("max_area_mm2 = [3]", "is no number"),
+            ("min_area_fraction = 1.5", "`space.min_area_fraction = 1.5`"),
+            ("widht = [2]", "unknown key of [space] `widht` (did you mean `width`?)"),
         ];
         for (line, expected) in cases {
             let error = space(&format!("[space]\n{line}\n"), "s.toml").unwrap_err().to_string();
             assert!(error.starts_with("s.toml: ") && error.contains(expected), "{error}");
+            assert!(!error.contains("u64") && !error.contains("untagged"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_option_sets_what_a_file_would() {
+        let cases = [
+            ("width=128", "width = 128"),
+            ("width=32, 64", "width = [32, 64]"),
+            ("depth=2..64", "depth = { from = 2, to = 64 }"),
+            ("vector_width=as-width", "vector_width = \"as-width\""),
+            ("max_area_mm2=150.5", "max_area_mm2 = 150.5"),
+            ("min_area_fraction=0", "min_area_fraction = 0"),
+        ];
+        for (option, line) in cases {
+            let from_option = RawSpace::setting("--space", option).unwrap();
+            let from_file = space(&format!("[space]\n{line}\n"), "s.toml").unwrap();
+            assert_eq!(from_option.checked("s.toml").unwrap(), from_file, "{option}");
+        }
+    }
+
+    #[test]
+    fn options_that_set_nothing_are_refused_with_themselves() {
+        for (option, expected) in [
+            ("width", "--space width: `width` is missing"),
+            ("width=", "--space width=: `space.width = []` has no value"),
+            ("width=5..7", "is no range of powers of two"),
+            ("width=x", "`space.width = x` is no number"),
+            ("width=99999999999999999999", "is out of range"),
+            ("wdith=4", "unknown key of [space] `wdith` (did you mean `width`?)"),
+        ] {
+            let error = RawSpace::setting("--space", option).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

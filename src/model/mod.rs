@@ -23,11 +23,15 @@ pub mod spec;
 pub use layer::Layer;
 pub use optimizer::Optimizer;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use layer::Form;
 use spec::Spec;
 
 /// What attention leaves behind for the backward pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Attention {
     /// The probabilities before and after dropout, and the mask.
     Stored,
@@ -36,6 +40,9 @@ pub enum Attention {
 }
 
 impl Attention {
+    /// Both, the default first.
+    pub const ALL: [Self; 2] = [Self::Recomputed, Self::Stored];
+
     /// What users call it.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,5 +1,8 @@
 //! What an optimizer holds for each parameter, and its step once per batch.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::op::Op;
 use super::op::Pass;
 use super::op::Traffic;
@@ -9,11 +12,13 @@ use super::op::Work;
 use crate::units::Bytes;
 
 /// How gradients change the weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Optimizer {
     /// Adam in mixed precision, gradients summed in 4 bytes: 18 bytes per parameter.
     AdamMixed,
     /// The same with gradients in 2 bytes: 16 bytes per parameter.
+    #[serde(rename = "adam-mixed-16")]
     AdamMixed16,
     /// Plain stochastic gradient descent in 2 bytes: 4 bytes per parameter.
     Sgd,
@@ -106,6 +111,7 @@ mod tests {
     fn every_optimizer_is_found_by_its_name() {
         for optimizer in Optimizer::ALL {
             assert_eq!(Optimizer::named(optimizer.name()), Some(optimizer));
+            assert_eq!(serde_json::to_value(optimizer).unwrap(), optimizer.name());
         }
         assert_eq!(Optimizer::named("adamw"), None);
     }

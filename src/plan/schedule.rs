@@ -3,6 +3,9 @@
 //! Times are whole ticks; what a tick is, the owner knows (a picosecond for models, the scaled
 //! unit of the file for a user's own graph).
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use crate::graph::Dag;
 use crate::graph::NodeId;
 use crate::model::op::CoreKind;
@@ -10,7 +13,8 @@ use crate::units::Bandwidth;
 use crate::units::Bytes;
 
 /// What a spread operator leaves to others while it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// Nothing: no operator runs beside it, collectives apart (the published rule).
     Alone,
@@ -133,6 +137,9 @@ impl Proof {
 }
 
 impl Rule {
+    /// Both, the default first.
+    pub const ALL: [Self; 2] = [Self::OwnKind, Self::Alone];
+
     /// The name that users write.
     pub fn name(self) -> &'static str {
         match self {

@@ -3,29 +3,22 @@
 use std::io;
 use std::io::Write;
 
+use crate::hardware::Knob;
 use crate::search::Setup;
 use crate::search::Status;
 use crate::search::Survey;
 use crate::strategy::Chosen;
-use crate::units::Bytes;
 
 /// Writes the header and a row per design.
 pub fn write(setup: &Setup, survey: &Survey, out: &mut dyn Write) -> io::Result<()> {
     header(setup, out)?;
     for (design, candidate) in setup.candidates.iter().enumerate() {
-        let knobs = &candidate.design;
-        write!(
-            out,
-            "{design},{},{},{},{},{},{},",
-            knobs.tensor_cores,
-            knobs.width,
-            knobs.depth,
-            knobs.vector_cores,
-            knobs.vector_width,
-            knobs.glb.0 as f64 / Bytes::MIB.0 as f64,
-        )?;
-        if let Some(rate) = candidate.glb_bytes_per_cycle {
-            write!(out, "{rate}")?;
+        write!(out, "{design}")?;
+        for knob in Knob::of_chip() {
+            write!(out, ",")?;
+            if let Some(value) = (knob.get)(candidate) {
+                write!(out, "{value}")?;
+            }
         }
         write!(out, ",{}", setup.areas[design].square_micrometres())?;
         for walk in &survey.walks {
@@ -47,11 +40,11 @@ pub fn write(setup: &Setup, survey: &Survey, out: &mut dyn Write) -> io::Result<
 }
 
 fn header(setup: &Setup, out: &mut dyn Write) -> io::Result<()> {
-    write!(
-        out,
-        "design,tensor_cores,width,depth,vector_cores,vector_width,glb_mib,glb_bytes_per_cycle,\
-         area_um2"
-    )?;
+    write!(out, "design")?;
+    for knob in Knob::of_chip() {
+        write!(out, ",{}", knob.name)?;
+    }
+    write!(out, ",area_um2")?;
     for gib in &setup.request.space.hbm_gib {
         write!(out, ",status_hbm{gib},bound_hbm{gib}")?;
     }

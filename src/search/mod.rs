@@ -35,7 +35,6 @@ pub use outcome::Share;
 pub use request::ModelRequest;
 pub use request::Request;
 pub use request::Source;
-pub use request::SpaceRequest;
 pub use setup::Senseless;
 pub use setup::Setup;
 pub use survey::Memory;

@@ -3,17 +3,12 @@
 use super::Objective;
 use super::Request;
 use crate::estimate::Options;
-use crate::estimate::VectorCosts;
 use crate::hardware::Accelerator;
 use crate::hardware::Candidate;
 use crate::hardware::Cluster;
-use crate::hardware::DesignSpace;
 use crate::hardware::Physics;
 use crate::hardware::Rejections;
-use crate::model::Attention;
 use crate::model::Model;
-use crate::model::Optimizer;
-use crate::plan::schedule::Rule;
 use crate::strategy::Chosen;
 use crate::strategy::Price;
 use crate::strategy::Rates;
@@ -66,12 +61,12 @@ pub enum Senseless {
     NoDesign(Rejections),
     /// The space holds more points than fit in memory, each with its status and bound.
     #[error(
-        "the space holds {points} points; searched are at most {MOST_POINTS}: give fewer values to a \
-         knob"
+        "the space holds {} points; searched are at most {MOST_POINTS}: give fewer values to a knob",
+        .points.map_or("more than 2^64".into(), |points| points.to_string())
     )]
     TooManyPoints {
-        /// How many it holds.
-        points: u128,
+        /// How many it holds; `None` beyond 64 bits.
+        points: Option<u64>,
     },
     /// There is nothing to train.
     #[error("there is no model; give at least one")]
@@ -84,11 +79,12 @@ impl Setup {
         if models.is_empty() {
             return Err(Senseless::NoModel);
         }
-        let points = request.space.points();
-        if points > u128::from(MOST_POINTS) {
+        let sizes = request.space.hbm_gib.len() as u64;
+        let points = request.space.points().and_then(|points| points.checked_mul(sizes));
+        if points.is_none_or(|points| points > MOST_POINTS) {
             return Err(Senseless::TooManyPoints { points });
         }
-        let (candidates, rejections) = DesignSpace::from(&request.space).designs(&physics);
+        let (candidates, rejections) = request.space.designs(&physics);
         if candidates.is_empty() {
             return Err(Senseless::NoDesign(rejections));
         }
@@ -130,11 +126,6 @@ impl Setup {
 
 /// What a request lets be chosen, in the physics that it names.
 fn terms(request: &Request, physics: &Physics) -> Terms {
-    let vector_costs = if request.published_vector_costs {
-        VectorCosts::Published
-    } else {
-        VectorCosts::Corrected
-    };
     Terms {
         design: request.hardware.name.clone(),
         cluster: Cluster { devices: request.devices, network: physics.network },
@@ -145,16 +136,12 @@ fn terms(request: &Request, physics: &Physics) -> Terms {
         data_parallel: 1..=u64::MAX,
         stages: 1..=usize::MAX,
         sequence_parallel: request.sequence_parallel,
-        attention: if request.attention == "stored" {
-            Attention::Stored
-        } else {
-            Attention::Recomputed
-        },
+        attention: request.attention,
         element: Bytes(physics.element_bytes),
-        optimizer: Optimizer::named(&request.optimizer).unwrap_or(Optimizer::AdamMixed),
+        optimizer: request.optimizer,
         time_model: request.time_model,
-        rule: if request.rule == "alone" { Rule::Alone } else { Rule::OwnKind },
-        options: Options { vector_costs, ..Options::default() },
+        rule: request.rule,
+        options: Options { vector_costs: request.vector_costs, ..Options::default() },
         price: match request.objective {
             Objective::Throughput | Objective::ThroughputPerArea => Price::Time,
             Objective::EnergyPerToken => Price::Energy,

@@ -93,7 +93,7 @@ pub struct Walk<F> {
 pub trait Observer: Sync {
     /// A part of the search begins; `what` names it.
     fn begins(&self, what: &str);
-    /// So many candidates of the part `what` have a bound, of all.
+    /// Of the part `what`, the bounds of `done` of `of` candidates are known.
     fn bounded(&self, _what: &str, _done: usize, _of: usize) {}
     /// One more candidate of the part `what` was evaluated; at most `left` remain now.
     fn evaluated(&self, what: &str, left: usize);

@@ -3,30 +3,21 @@
 use phaze::compare;
 use phaze::compare::References;
 use phaze::input;
+use phaze::input::request::ModelEntry;
 use phaze::input::request::RequestFile;
+use phaze::input::request::ready;
+use phaze::input::source::no_files;
 use phaze::search;
-use phaze::search::ModelRequest;
 use phaze::search::Setup;
 use phaze::search::Status;
 use phaze::search::Survey;
 
 /// A request for `models`, with every `step`-th design of its space.
 fn setup(text: &str, models: &[&str], step: usize) -> Setup {
-    let mut request = RequestFile::read(text, "test").unwrap().complete("test").unwrap();
-    let mut found = Vec::new();
-    for name in models {
-        let model = input::model(name).unwrap();
-        let sequence = model.spec.max_sequence;
-        request.models.push(ModelRequest {
-            name: (*name).into(),
-            text: None,
-            sequence,
-            weight: 1.0,
-        });
-        found.push(model);
-    }
-    let physics = input::hardware::preset(&request.hardware.name, "test").unwrap().physics;
-    let mut setup = Setup::new(request, found, physics).unwrap();
+    let mut file = RequestFile::read(text, "test").unwrap();
+    let entry = |name: &&str| ModelEntry { name: (*name).into(), ..ModelEntry::default() };
+    file.model = models.iter().map(entry).collect();
+    let mut setup = ready(&file, "test", &no_files).unwrap();
     setup.candidates = setup.candidates.into_iter().step_by(step).collect();
     setup.areas = setup.areas.into_iter().step_by(step).collect();
     setup
@@ -111,7 +102,7 @@ fn the_front_and_the_best_few_are_those_of_the_whole_space() {
 }
 
 #[test]
-fn a_power_cap_leaves_out_what_draws_more() {
+fn a_power_cap_leaves_out_strategies_and_not_designs_that_have_another() {
     let text = |cap: &str| {
         format!(
             "[job]\nmicro_batches = [1]\n[space]\nhbm_gib = 32\n[search]\nexhaustive = true\n{cap}\n"
@@ -119,15 +110,19 @@ fn a_power_cap_leaves_out_what_draws_more() {
     };
     let free = survey(&setup(&text(""), &["bert-large"], 400));
     let capped = survey(&setup(&text("power_cap_w = 100.0"), &["bert-large"], 400));
-    let mut n_left_out = 0;
+    let (mut n_slower, mut n_left_out) = (0, 0);
     for (design, status) in free.walks[0].statuses.iter().enumerate() {
-        let Status::Evaluated(_, chosen) = status else { continue };
-        let fits = chosen[0].average_power() <= 100.0;
-        n_left_out += usize::from(!fits);
-        let still_there = matches!(capped.walks[0].statuses[design], Status::Evaluated(..));
-        assert_eq!(fits, still_there, "design {design}");
+        let Status::Evaluated(_, fastest) = status else { continue };
+        match &capped.walks[0].statuses[design] {
+            Status::Evaluated(_, chosen) => {
+                assert!(chosen[0].average_power() <= 100.0, "design {design}");
+                assert!(chosen[0].standing.time >= fastest[0].standing.time, "design {design}");
+                n_slower += usize::from(chosen[0].standing.time > fastest[0].standing.time);
+            }
+            _ => n_left_out += 1,
+        }
     }
-    assert!(n_left_out > 0, "the cap binds");
+    assert!(n_slower > 0 && n_left_out > 0, "the cap binds: {n_slower}, {n_left_out}");
 }
 
 #[test]
@@ -150,4 +145,100 @@ fn the_answer_is_the_same_on_one_thread_and_on_three() {
         })
     };
     assert!(bytes_on(1) == bytes_on(3), "threads change the answer");
+}
+
+/// A hardware file with the physics of the baseline on a network of nodes.
+fn on_nodes(per_node: u64, inside: f64, between: f64, latency_us: f64) -> String {
+    format!(
+        "[cores]\ntensor_cores = 8\nwidth = 128\ndepth = 128\nvector_cores = 2\n\
+         [memory]\nglb_mib = 128\nhbm_gib = 32\n\
+         [network]\ndevices_per_node = {per_node}\ngb_per_s = {inside}\n\
+         between_gb_per_s = {between}\nlatency_us = {latency_us}\n"
+    )
+}
+
+/// The same as [`setup`] in the physics of a hardware file, and only those designs that `wanted`
+/// keeps, by their place.
+fn setup_in(hardware: &str, text: &str, models: &[&str], wanted: impl Fn(usize) -> bool) -> Setup {
+    let mut file = RequestFile::read(text, "test").unwrap();
+    let entry = |name: &&str| ModelEntry { name: (*name).into(), ..ModelEntry::default() };
+    file.model = models.iter().map(entry).collect();
+    file.hardware = Some("own/nodes.toml".into());
+    let mut setup = ready(&file, "test", &|_| Ok(hardware.to_owned())).unwrap();
+    let kept: Vec<usize> = (0..setup.candidates.len()).filter(|&at| wanted(at)).collect();
+    setup.candidates = kept.iter().map(|&at| setup.candidates[at]).collect();
+    setup.areas = kept.iter().map(|&at| setup.areas[at]).collect();
+    setup
+}
+
+/// Reproducible noise (an xorshift generator).
+struct Noise(u64);
+
+impl Noise {
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        choices[usize::try_from(self.0 % choices.len() as u64).unwrap()]
+    }
+}
+
+#[test]
+fn a_group_that_fills_a_node_is_not_pruned_by_the_exchange_of_a_smaller_one() {
+    let hardware = on_nodes(16, 100_000.0, 0.01, 0.0);
+    let text = "[job]\ndevices = 31\nglobal_batch = 512\nmicro_batches = [32]\n\
+                optimizer = \"sgd\"\n[space]\nhbm_gib = 32\n";
+    let every = setup_in(&hardware, text, &["bert-large"], |at| at % 40 == 0);
+    check(&every);
+}
+
+#[test]
+fn no_bound_is_above_the_fact_on_random_networks_of_nodes() {
+    let mut noise = Noise(0x0DE5);
+    for per_node in [5, 8, 16, 72] {
+        for objective in ["throughput", "throughput-per-area", "energy-per-token"] {
+            let inside = noise.of(&[1.0, 50.0, 450.0, 100_000.0]);
+            let between = noise.of(&[0.01, 1.0, 25.0, 50.0]);
+            let hardware = on_nodes(per_node, inside, between, noise.of(&[0.0, 1.0]));
+            let devices = noise.of(&[16, 31, 72, 144, 300]);
+            let batch = noise.of(&[64, 128, 512]);
+            let time_model = noise.of(&["1f1b", "1f1b", "published"]);
+            let text = format!(
+                "[job]\ndevices = {devices}\nglobal_batch = {batch}\nmicro_batches = [1, 8]\n\
+                 time_model = \"{time_model}\"\n[space]\nhbm_gib = 32\n\
+                 [search]\nobjective = \"{objective}\"\npareto = true\n"
+            );
+            let first = noise.of(&[0, 7, 31, 64]);
+            let models = noise.of(&["bert-large", "opt-350m"]);
+            check(&setup_in(&hardware, &text, &[models], |at| at % 150 == first));
+        }
+    }
+}
+
+#[test]
+fn two_hundred_random_small_searches_prune_nothing_that_matters() {
+    let mut noise = Noise(0x5EA4C4);
+    for _ in 0..200 {
+        let per_node = noise.of(&[5, 8, 16, 72, 100_000]);
+        let (inside, between) = (noise.of(&[5.0, 450.0]), noise.of(&[0.1, 50.0]));
+        let hardware = on_nodes(per_node, inside, between, noise.of(&[0.0, 1.0]));
+        let objective = noise.of(&["throughput", "throughput-per-area", "energy-per-token"]);
+        let combine = noise.of(&["geomean", "mean", "min-regret"]);
+        let cap = noise.of(&["", "", "power_cap_w = 90.0\n", "power_cap_w = 150.0\n"]);
+        let devices = noise.of(&[8, 24, 72]);
+        let text = format!(
+            "[job]\ndevices = {devices}\nglobal_batch = 32\nmicro_batches = [{}]\n\
+             tensor_parallel = [{}]\nrecompute = [{}]\n[space]\nhbm_gib = {}\n\
+             [search]\nobjective = \"{objective}\"\ncombine = \"{combine}\"\ntop = {}\n{cap}",
+            noise.of(&["1", "4", "1, 8"]),
+            noise.of(&["1", "2", "1, 4"]),
+            noise.of(&["\"none\"", "\"auto\"", "\"full\""]),
+            noise.of(&[32, 80]),
+            noise.of(&[1, 3]),
+        );
+        let models: &[&str] =
+            noise.of(&[&["bert-large"][..], &["opt-350m"][..], &["bert-large", "opt-350m"][..]]);
+        let (step, first) = (noise.of(&[2500, 3500]), noise.of(&[1, 500, 1900]));
+        check(&setup_in(&hardware, &text, models, |at| at % step == first));
+    }
 }

@@ -70,7 +70,9 @@ fn an_interrupted_search_says_so_and_resumes() {
     let (whole, cut) = (directory("calm"), directory("interrupted"));
     assert!(search(&whole, &[]).status().unwrap().success());
     let child = search(&cut, &[]).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(150));
+    while !cut.join("journal.jsonl").exists() && !cut.join("outcome.json").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     let ended = child.wait_with_output().unwrap().status;
     assert!(interrupt.unwrap().success());
@@ -108,23 +110,29 @@ fn a_second_search_into_the_same_directory_is_refused() {
 fn bad_requests_are_refused_with_the_reason_and_leave_nothing() {
     let out = directory("refused");
     let path = out.display().to_string();
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 19] = [
         (&["--model", "gpt5"], "unknown model `gpt5`"),
         (&["--devices", "0"], "`job.devices = 0`"),
         (&["--micro-batch", "3"], "does not divide"),
         (&["--space", "width="], "has no value"),
-        (&["--space", "wdith=4"], "unknown field `wdith`"),
-        (&["--space", "width=8..4"], "has no value"),
-        (&["--fix", "width"], "no value"),
+        (&["--space", "wdith=4"], "unknown key of [space] `wdith` (did you mean `width`?)"),
+        (&["--space", "width=8..4"], "is no range of powers of two"),
+        (&["--fix", "width"], "`width` is missing"),
         (&["--objective", "speed"], "known are throughput"),
         (&["--hardware", "tpuv9"], "tpuv9"),
         (&["--seq", "5000"], "learned positions"),
-        (&["--tensor-parallel", "7"], "none of the tensor-parallel widths"),
+        (&["--tensor-parallel", "7"], "gpt2-xl allows 1, 5, 25"),
         (
             &["--fix", "tensor_cores=1", "--fix", "width=2", "--space", "glb_mib=16384"],
             "the space holds no design",
         ),
         (&["no-such-file.toml"], "no-such-file.toml: cannot be read"),
+        (&["no\u{1b}[2J.toml"], "no\\u{1b}[2J.toml: cannot be read"),
+        (&["--hbm", "48"], "nearest are 32 and 64"),
+        (&["--hbm", "160"], "known are 32, 64, 80"),
+        (&["--space", "width=5..7"], "is no range of powers of two"),
+        (&["--time-limit=-1"], "0 or more"),
+        (&["--time-limit", "nan"], "0 or more"),
     ];
     for (arguments, expected) in cases {
         let arguments: Vec<&str> =
@@ -135,6 +143,80 @@ fn bad_requests_are_refused_with_the_reason_and_leave_nothing() {
         assert!(message.contains(expected), "{arguments:?}: {message}");
         assert!(!out.exists(), "{arguments:?} wrote something");
     }
+}
+
+/// One design with one memory: a search of an instant.
+const TINY: [&str; 16] = [
+    "search",
+    "--hbm",
+    "32",
+    "--micro-batch",
+    "1",
+    "--fix",
+    "tensor_cores=8",
+    "--fix",
+    "width=128",
+    "--fix",
+    "depth=128",
+    "--fix",
+    "vector_cores=2",
+    "--fix",
+    "glb_mib=128",
+    "--threads",
+];
+
+fn tiny(more: &[&str]) -> Vec<&'static str> {
+    let more = more.iter().map(|word| &*String::leak((*word).to_owned()));
+    TINY.into_iter().chain(["1"]).chain(more).collect()
+}
+
+#[test]
+fn the_result_of_another_request_is_not_written_over() {
+    let out = directory("kept");
+    let path = out.display().to_string();
+    let asked =
+        |more: &[&str]| phaze(&tiny(&[&["--model", "bert-large", "--out", &path], more].concat()));
+    assert!(asked(&["--time-limit", "100.5"]).status.success());
+    let kept = files(&out);
+    for more in [&["--devices", "512"][..], &["--devices", "512", "--resume"]] {
+        let refused = asked(more);
+        let message = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{message}");
+        assert!(message.contains("outcome.json: is the result of another request"), "{message}");
+        assert!(files(&out) == kept, "a result was touched");
+    }
+    assert!(asked(&[]).status.success(), "the same request may be repeated");
+    assert!(files(&out) == kept, "the same request has the same answer");
+    assert!(asked(&["--devices", "512", "--force"]).status.success());
+    assert!(files(&out) != kept);
+    fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
+fn paths_of_a_request_start_beside_it_and_results_stay_in_their_folder() {
+    let here = directory("beside");
+    fs::create_dir_all(here.join("requests")).unwrap();
+    let model = fs::read_to_string("inputs/models/bert-large.json").unwrap();
+    let chip = fs::read_to_string("inputs/hardware/tpuv4-like.toml").unwrap();
+    // Some editors begin a text with a mark.
+    fs::write(here.join("requests/...json"), format!("\u{feff}{model}")).unwrap();
+    fs::write(here.join("requests/chip.toml"), format!("\u{feff}{chip}")).unwrap();
+    let request = "\u{feff}hardware = \"chip.toml\"\n[[model]]\nname = \"...json\"\n";
+    fs::write(here.join("requests/request.toml"), request).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_phaze"));
+    let found = command
+        .args(tiny(&["requests/request.toml", "--space", "max_area_mm2=400"]))
+        .current_dir(&here)
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&found.stderr).into_owned();
+    assert!(found.status.success(), "{message}");
+    let outcome = fs::read_to_string(here.join("results/model/outcome.json")).unwrap();
+    let outcome: serde_json::Value = serde_json::from_str(&outcome).unwrap();
+    assert_eq!(outcome["request"]["models"][0]["name"], "requests/...json");
+    assert_eq!(outcome["request"]["hardware"]["name"], "requests/chip.toml");
+    assert_eq!(outcome["request"]["space"]["max_area_nm2"], 400_000_000_000_000_u64);
+    fs::remove_dir_all(here).unwrap();
 }
 
 #[test]

@@ -10,11 +10,10 @@ use crate::cli::Refusal;
 use crate::cli::model_args::load;
 use crate::estimate::EstimateTable;
 use crate::estimate::Options;
-use crate::estimate::VectorCosts;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
+use crate::input::Conventions;
 use crate::model::Model;
-use crate::model::Optimizer;
 use crate::parallel::legal_widths;
 use crate::placement::Problem;
 use crate::placement::fewest_devices;
@@ -31,7 +30,6 @@ use crate::plan::cost;
 use crate::profile;
 use crate::report::placement as report;
 use crate::report::placement::Alternative;
-use crate::schedule::Rule;
 use crate::strategy::Best;
 use crate::strategy::Degrees;
 use crate::strategy::Planner;
@@ -45,6 +43,7 @@ struct Request {
     name: String,
     model: Model,
     sequence: u64,
+    conventions: &'static Conventions,
     chip: Accelerator,
     terms: Terms,
     table: EstimateTable,
@@ -148,10 +147,10 @@ fn given(
 
 impl Request {
     fn new(args: &Args, name: &str) -> Result<Self, Refusal> {
-        let published = args.published;
+        let conventions = Conventions::of(args.published);
         let model = load(name)?;
-        let setting = args.options.setting(&model, published);
-        let (hardware, chip) = args.design.resolve(published)?;
+        let setting = args.options.setting(&model, conventions);
+        let (hardware, chip) = args.design.resolve(conventions)?;
         let widths = match (&args.tensor_parallel, args.strategy) {
             (Some(_), Some(_)) => {
                 let problem = "--strategy says how wide it is; leave out --tensor-parallel";
@@ -159,18 +158,10 @@ impl Request {
             }
             (_, Some(strategy)) => vec![strategy.tensor_parallel],
             (Some(widths), None) => widths.clone(),
-            (None, None) => default_widths(&model),
+            (None, None) => default_widths(&model, conventions),
         };
-        let recompute = args.recompute.unwrap_or(RecomputeChoice::Auto).choices();
-        // What the published evaluation chose from.
-        let recompute = match args.recompute {
-            None if published => vec![Recompute::None, Recompute::Stage],
-            _ => recompute,
-        };
-        let default = if published { Optimizer::Sgd } else { Optimizer::AdamMixed };
-        let vector_costs = if published { VectorCosts::Published } else { VectorCosts::Corrected };
-        let time_model =
-            if published { TimeModel::Published } else { TimeModel::OneForwardOneBackward };
+        let vector_costs = conventions.vector_costs;
+        let recompute = args.recompute.map(RecomputeChoice::choices);
         let options = Options { vector_costs, ..Options::default() };
         let terms = Terms {
             design: hardware.name,
@@ -178,21 +169,29 @@ impl Request {
             global_batch: args.global_batch,
             micro_batches: micro_batches(args)?,
             widths,
-            recompute,
+            recompute: recompute.unwrap_or_else(|| conventions.recompute.to_vec()),
             data_parallel: 1..=u64::MAX,
             stages: 1..=usize::MAX,
             sequence_parallel: setting.sequence_parallel,
             attention: setting.attention,
             element: Bytes(hardware.physics.element_bytes),
-            optimizer: args.optimizer.unwrap_or(default),
-            time_model: args.time_model.map_or(time_model, TimeModel::from),
-            rule: if published { Rule::Alone } else { Rule::OwnKind },
+            optimizer: args.optimizer.unwrap_or(conventions.optimizer),
+            time_model: args.time_model.map_or(conventions.time_model, TimeModel::from),
+            rule: conventions.rule,
             options,
             price: Price::Time,
             power_cap_w: None,
         };
         let table = EstimateTable::new(options);
-        Ok(Self { name: name.to_owned(), sequence: setting.sequence, model, chip, terms, table })
+        Ok(Self {
+            name: name.to_owned(),
+            sequence: setting.sequence,
+            conventions,
+            model,
+            chip,
+            terms,
+            table,
+        })
     }
 
     fn refused(&self, reason: &dyn std::fmt::Display) -> Refusal {
@@ -353,7 +352,8 @@ impl Request {
             stages: n_stages..=n_stages,
             ..self.terms.clone()
         };
-        let any = Terms { widths: default_widths(&self.model), ..self.terms.clone() };
+        let any =
+            Terms { widths: default_widths(&self.model, self.conventions), ..self.terms.clone() };
         Ok(vec![
             self.alternative("the best cut", &[same])?,
             self.alternative("the best strategy", &[any])?,
@@ -383,9 +383,9 @@ impl Request {
 }
 
 /// The widths to choose from where none are asked for.
-fn default_widths(model: &Model) -> Vec<u64> {
+fn default_widths(model: &Model, conventions: &Conventions) -> Vec<u64> {
     let legal = legal_widths(&model.spec);
-    [1, 2, 4, 8].into_iter().filter(|width| legal.contains(width)).collect()
+    conventions.widths.iter().copied().filter(|width| legal.contains(width)).collect()
 }
 
 /// The devices at hand: enough for a given strategy.

@@ -1,0 +1,282 @@
+//! Which requests make sense: the same for one that a user wrote and for one inside a saved
+//! outcome, which may be hostile.
+
+use super::InputError;
+use super::numbers::Field;
+use super::source::is_path;
+use super::source::printable;
+use super::space::check_areas;
+use crate::hardware::DesignSpace;
+use crate::hardware::Knob;
+use crate::plan::Recompute;
+use crate::search::ModelRequest;
+use crate::search::Request;
+
+/// Far beyond any use, and small enough to count with.
+const LARGEST_COUNT: u64 = 1 << 24;
+const LARGEST_DEGREE: u64 = 1 << 16;
+
+/// How much a model may count beside others; only ratios matter.
+const WEIGHTS: (f64, f64) = (1e-9, 1e9);
+
+/// Points of a grid of knobs: each takes a moment even where it is no design.
+const MOST_POINTS: u64 = 100_000_000;
+
+/// The best designs that are found exactly.
+const LARGEST_TOP: u64 = 10_000;
+
+/// The request itself where every figure of it makes sense; `file` is what errors refer to.
+///
+/// Fields are named as in request files. What a request file cannot ask for is refused: numbers
+/// out of range, empty lists, lists that are not ascending or hold a value twice.
+///
+/// # Errors
+/// The first field that makes no sense, with what is allowed.
+pub fn validated(request: Request, file: &str) -> Result<Request, InputError> {
+    let check = Check { file };
+    if request.models.is_empty() {
+        return Err(check.field("model").missing("give at least one"));
+    }
+    request.models.iter().try_for_each(|model| check.model(model))?;
+    check.source("hardware", &request.hardware.name, request.hardware.text.is_some())?;
+    check.count("job.devices", request.devices)?;
+    check.count("job.global_batch", request.global_batch)?;
+    check.degrees("job.micro_batches", &request.micro_batches)?;
+    let batch = request.global_batch;
+    if let Some(odd) = request.micro_batches.iter().find(|&&size| !batch.is_multiple_of(size)) {
+        return Err(check.field("job.micro_batches").value(
+            &odd.to_string(),
+            &format!("does not divide `job.global_batch = {batch}`"),
+            "give divisors of the batch",
+        ));
+    }
+    check.degrees("job.tensor_parallel", &request.tensor_parallel)?;
+    check.recompute(&request.recompute)?;
+    check.space(&request.space)?;
+    check.field("search.top").whole(request.top as u64, 1, LARGEST_TOP)?;
+    if let Some(watts) = request.power_cap_w.filter(|watts| !(watts.is_finite() && *watts > 0.0)) {
+        let field = check.field("search.power_cap_w");
+        return Err(field.value(&watts.to_string(), "is no power", "give watts above 0"));
+    }
+    Ok(request)
+}
+
+/// Checks that refer to one file.
+struct Check<'a> {
+    file: &'a str,
+}
+
+impl Check<'_> {
+    fn field(&self, name: &str) -> Field {
+        Field::new(self.file, name)
+    }
+
+    fn count(&self, name: &str, found: u64) -> Result<(), InputError> {
+        self.field(name).whole(found, 1, LARGEST_COUNT).map(|_| ())
+    }
+
+    fn model(&self, model: &ModelRequest) -> Result<(), InputError> {
+        self.source("model.name", &model.name, model.text.is_some())?;
+        self.count("model.sequence", model.sequence)?;
+        self.field("model.weight").number(model.weight, WEIGHTS.0, WEIGHTS.1).map(|_| ())
+    }
+
+    /// A file has a text, what is built in has none, and either can be printed.
+    fn source(&self, name: &str, found: &str, has_text: bool) -> Result<(), InputError> {
+        let shown = printable(found);
+        let problem = if shown != found {
+            "holds control characters"
+        } else if has_text && !is_path(found) {
+            "is a name of something built in, and yet has a text"
+        } else if !has_text && is_path(found) {
+            "is a file, and yet has no text"
+        } else {
+            return Ok(());
+        };
+        let allowed = "give a built-in name, or the path of a file with its text";
+        Err(self.field(name).value(&format!("\"{shown}\""), problem, allowed))
+    }
+
+    fn degrees(&self, name: &str, found: &[u64]) -> Result<(), InputError> {
+        if found.is_empty() {
+            return Err(self.field(name).missing("give at least one value"));
+        }
+        for &value in found {
+            self.field(name).whole(value, 1, LARGEST_DEGREE)?;
+        }
+        self.ascending(name, found)
+    }
+
+    fn ascending(&self, name: &str, found: &[u64]) -> Result<(), InputError> {
+        match found.windows(2).find(|pair| pair[0] >= pair[1]) {
+            None => Ok(()),
+            Some(pair) => {
+                let (found, problem) = (format!("{}, {}", pair[0], pair[1]), "is not ascending");
+                Err(self.field(name).value(&found, problem, "list values upwards, each once"))
+            }
+        }
+    }
+
+    fn recompute(&self, found: &[Recompute]) -> Result<(), InputError> {
+        let field = self.field("job.recompute");
+        if found.is_empty() {
+            return Err(field.missing("give at least one choice"));
+        }
+        let in_order = Recompute::ALL.into_iter().filter(|choice| found.contains(choice));
+        if in_order.eq(found.iter().copied()) {
+            return Ok(());
+        }
+        let names = |list: &[Recompute]| {
+            list.iter().map(Recompute::to_string).collect::<Vec<String>>().join(", ")
+        };
+        let allowed = format!("allowed are some of {}, in this order", names(&Recompute::ALL));
+        Err(field.value(&names(found), "repeats or reorders choices", &allowed))
+    }
+
+    fn space(&self, space: &DesignSpace) -> Result<(), InputError> {
+        for knob in Knob::listed() {
+            let name = format!("space.{}", knob.name);
+            let values = knob.values(space);
+            if values.is_empty() && !knob.follows() {
+                return Err(self.field(&name).missing("give at least one value"));
+            }
+            for &value in values {
+                self.field(&name).whole(value, *knob.range.start(), *knob.range.end())?;
+            }
+            self.ascending(&name, values)?;
+        }
+        check_areas(space, self.file)?;
+        match space.points() {
+            Some(points) if points <= MOST_POINTS => Ok(()),
+            points => {
+                let found = points.map_or("more than 2^64".into(), |points| points.to_string());
+                let allowed = format!("allowed are at most {MOST_POINTS} combinations of knobs");
+                Err(self.field("space").value(&found, "has too many points", &allowed))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::request::RequestFile;
+    use crate::input::request::setup_of;
+    use crate::input::source::no_files;
+    use serde_json::Value;
+    use serde_json::json;
+
+    fn honest() -> Request {
+        let file = RequestFile::read("[[model]]\nname = \"bert-large\"\n", "r").unwrap();
+        file.complete("r", &no_files).unwrap()
+    }
+
+    /// What becomes of the request with the value at `pointer` changed, as in a saved outcome.
+    fn forged(pointer: &str, value: &Value) -> Result<Request, String> {
+        let mut json = serde_json::to_value(honest()).unwrap();
+        *json.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer} is there")) = value.clone();
+        let request: Request = serde_json::from_value(json).map_err(|error| error.to_string())?;
+        validated(request, "outcome.json").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_honest_request_survives_being_written_and_read() {
+        let text = serde_json::to_string(&honest()).unwrap();
+        let read: Request = serde_json::from_str(&text).unwrap();
+        assert_eq!(validated(read, "outcome.json").unwrap(), honest());
+        for words in [
+            "\"optimizer\":\"adam-mixed\"",
+            "\"attention\":\"recomputed\"",
+            "\"rule\":\"own-kind\"",
+            "\"published_vector_costs\":false",
+            "\"time_model\":\"1f1b\"",
+        ] {
+            assert!(text.contains(words), "{words} in {text}");
+        }
+    }
+
+    #[test]
+    fn hostile_figures_are_refused_by_name() {
+        let cases = [
+            ("/models", json!([]), "`model` is missing"),
+            ("/models/0/sequence", json!(0), "`model.sequence = 0`"),
+            ("/models/0/sequence", json!(1_u64 << 62), "`model.sequence"),
+            ("/models/0/weight", json!(0.0), "`model.weight = 0`"),
+            ("/models/0/weight", json!(-3.0), "`model.weight = -3`"),
+            ("/models/0/weight", json!(1e300), "`model.weight"),
+            ("/models/0/weight", json!(null), "null"),
+            ("/models/0/text", json!("{}"), "and yet has a text"),
+            ("/models/0/name", json!("own.json"), "and yet has no text"),
+            ("/models/0/name", json!("a\u{1b}[31m"), "control characters"),
+            ("/hardware/text", json!("[cores]"), "and yet has a text"),
+            ("/devices", json!(0), "`job.devices = 0`"),
+            ("/devices", json!(u64::MAX), "`job.devices"),
+            ("/devices", json!(-1), "-1"),
+            ("/global_batch", json!(1_u64 << 40), "`job.global_batch"),
+            ("/micro_batches", json!([]), "`job.micro_batches` is missing"),
+            ("/micro_batches", json!([0]), "`job.micro_batches = 0`"),
+            ("/micro_batches", json!([3]), "does not divide"),
+            ("/micro_batches", json!([2, 1]), "is not ascending"),
+            ("/micro_batches", json!([2, 2]), "is not ascending"),
+            ("/tensor_parallel", json!([]), "`job.tensor_parallel` is missing"),
+            ("/tensor_parallel", json!([1_u64 << 60]), "`job.tensor_parallel"),
+            ("/recompute", json!([]), "`job.recompute` is missing"),
+            ("/recompute", json!(["stage", "none"]), "reorders"),
+            ("/recompute", json!(["none", "none"]), "repeats"),
+            ("/optimizer", json!("foo"), "unknown variant `foo`, expected one of `adam-mixed`"),
+            ("/attention", json!("flash"), "unknown variant `flash`"),
+            ("/rule", json!("any"), "unknown variant `any`, expected `alone` or `own-kind`"),
+            ("/time_model", json!("2f2b"), "unknown variant `2f2b`"),
+            ("/published_vector_costs", json!("yes"), "yes"),
+            ("/objective", json!("speed"), "unknown variant `speed`"),
+            ("/combine", json!("sum"), "unknown variant `sum`"),
+            ("/top", json!(0), "`search.top = 0`"),
+            ("/top", json!(1_u64 << 40), "`search.top"),
+            ("/power_cap_w", json!(0.0), "`search.power_cap_w = 0`"),
+            ("/power_cap_w", json!(-1.0), "is no power"),
+            ("/space/hbm_gib", json!([]), "`space.hbm_gib` is missing"),
+            ("/space/hbm_gib", json!([1_u64 << 62]), "`space.hbm_gib"),
+            ("/space/hbm_gib", json!([64, 32]), "is not ascending"),
+            ("/space/glb_mib", json!([1_u64 << 60]), "`space.glb_mib"),
+            ("/space/glb_mib", json!([]), "`space.glb_mib` is missing"),
+            ("/space/width", json!([0]), "`space.width = 0`"),
+            ("/space/width", json!([8, 8]), "is not ascending"),
+            ("/space/glb_bytes_per_cycle", json!([0]), "`space.glb_bytes_per_cycle = 0`"),
+            ("/space/max_area_nm2", json!(u64::MAX), "`space.max_area_nm2"),
+            ("/space/max_area_nm2", json!(0), "`space.max_area_nm2 = 0`"),
+            ("/space/min_area_nm2", json!(u64::MAX), "`space.min_area_nm2"),
+        ];
+        for (pointer, value, expected) in cases {
+            let refused = forged(pointer, &value).unwrap_err();
+            assert!(refused.contains(expected), "{pointer} = {value}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_space_that_cannot_be_walked_is_refused_before_it_is_listed() {
+        let mut request = honest();
+        let all: Vec<u64> = (1..=4096).collect();
+        for knob in ["tensor_cores", "vector_cores", "width", "depth", "vector_width", "glb_mib"] {
+            let knob = Knob::named(knob).unwrap();
+            knob.set_values(&mut request.space, all.clone());
+            if knob.name == "vector_cores" {
+                let refused = validated(request.clone(), "o").unwrap_err().to_string();
+                assert!(refused.contains("has too many points"), "{refused}");
+            }
+        }
+        let refused = validated(request, "o").unwrap_err().to_string();
+        assert!(refused.contains("more than 2^64"), "{refused}");
+    }
+
+    #[test]
+    fn widths_and_memories_that_the_model_and_hardware_lack_are_refused() {
+        let with = |pointer: &str, value: Value| {
+            setup_of(forged(pointer, &value).unwrap(), "outcome.json").unwrap_err().to_string()
+        };
+        assert!(with("/tensor_parallel", json!([1, 3])).contains("`job.tensor_parallel = 3`"));
+        let refused = with("/space/hbm_gib", json!([48]));
+        assert!(refused.contains("nearest are 32 and 64"), "{refused}");
+        assert!(with("/hardware/name", json!("tpuv9")).contains("unknown hardware `tpuv9`"));
+        assert!(with("/models/0/name", json!("gpt5")).contains("unknown model `gpt5`"));
+    }
+}
