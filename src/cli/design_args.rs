@@ -1,18 +1,19 @@
 //! The accelerator that a command is about: a name or a file, and knobs turned by hand.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 
 use super::Refusal;
 use super::files;
 use crate::hardware::Accelerator;
-use crate::hardware::Candidate;
-use crate::hardware::Design;
 use crate::hardware::Knob;
 use crate::input::Conventions;
 use crate::input::InputError;
 use crate::input::hardware::Hardware;
-use crate::input::hardware::preset;
+use crate::input::place;
 use crate::input::source;
+use crate::plan::Source;
 
 /// Which accelerator, for every command that needs one.
 #[derive(Args, Clone, Debug, Default)]
@@ -72,41 +73,28 @@ impl DesignArgs {
     ///
     /// With the published conventions, the constants are the published ones, whatever the design.
     pub fn resolve(&self, conventions: &Conventions) -> Result<(Hardware, Accelerator), Refusal> {
-        let mut found = self.named()?;
-        found.design = self.turned(found.design)?;
-        if conventions.replaces_physics {
-            found.physics = preset(conventions.hardware, "--published")?.physics;
-        }
-        if let Some(gib) = self.hbm_gib {
-            let known = found.physics.hbm.knows(gib);
-            known.map_err(|unknown| Refusal::Options(format!("--hbm-gib: {unknown}")))?;
-        }
-        let chip = Accelerator::new(found.design, &found.physics)
-            .map_err(|reason| Refusal::Options(format!("{}: {reason}", found.name)))?;
-        Ok((found, chip))
+        let (source, knobs) = (self.source()?, self.turned_knobs()?);
+        Ok(place::accelerator(&source, &knobs, conventions, "--design")?)
     }
 
-    fn named(&self) -> Result<Hardware, InputError> {
+    /// What the user named, with its text where it is a file.
+    pub fn source(&self) -> Result<Source, InputError> {
         let name = self.design.as_deref().unwrap_or(Conventions::OURS.hardware);
-        Ok(source::hardware(name, "--design", &files::small)?.0)
+        let (_, text) = source::hardware(name, "--design", &files::small)?;
+        Ok(Source { name: name.to_owned(), text })
     }
 
-    fn turned(&self, base: Design) -> Result<Design, Refusal> {
-        let (width, depth) = (self.width.unwrap_or(base.width), self.depth.unwrap_or(base.depth));
-        let mut design = base.with_array(width, depth);
-        if let Some(lanes) = self.vector_width {
-            design = design.with_lanes(lanes);
-        }
-        let mut turned = Candidate::from(design);
+    /// The knobs that the user turned, each within its range.
+    pub fn turned_knobs(&self) -> Result<BTreeMap<String, u64>, Refusal> {
+        let mut turned = BTreeMap::new();
         for (name, value) in self.knobs() {
             let (Some(value), Some(knob)) = (value, Knob::named(name)) else { continue };
             let option = name.replace('_', "-");
             knob.check(value)
                 .map_err(|reason| Refusal::Options(format!("--{option}: {reason}")))?;
-            (knob.set)(&mut turned, value);
+            turned.insert(name.to_owned(), value);
         }
-        let design = turned.design;
-        Ok(design)
+        Ok(turned)
     }
 }
 

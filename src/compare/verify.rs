@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use crate::graph::Dag;
 use crate::model::op::Op;
 use crate::parallel::Share;
+use crate::plan::PassFacts;
 use crate::plan::check;
 use crate::plan::schedule::Cores;
 use crate::plan::schedule::Problem;
@@ -25,7 +26,6 @@ use crate::search::objective::Certainty;
 use crate::strategy::Figures;
 use crate::strategy::Standing;
 use crate::strategy::result::ModelResult;
-use crate::strategy::result::PassFacts;
 use crate::units::Time;
 
 /// What designs.csv says of a design with one size of memory.

@@ -13,6 +13,7 @@ pub mod hardware;
 pub mod hf_config;
 pub mod jobs;
 mod numbers;
+pub mod place;
 pub mod profile;
 pub mod request;
 pub mod saved;

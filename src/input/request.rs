@@ -24,6 +24,7 @@ use crate::model::Model;
 use crate::model::Optimizer;
 use crate::parallel::legal_widths;
 use crate::plan::Recompute;
+use crate::plan::Source;
 use crate::plan::TimeModel;
 use crate::plan::schedule::Rule;
 use crate::search::Combine;
@@ -31,7 +32,6 @@ use crate::search::ModelRequest;
 use crate::search::Objective;
 use crate::search::Request;
 use crate::search::Setup;
-use crate::search::Source;
 
 /// A commented example that holds every key.
 pub const EXAMPLE: &str = include_str!("../../inputs/requests/example.toml");

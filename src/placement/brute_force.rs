@@ -196,6 +196,8 @@ fn agrees(instance: &Instance) -> bool {
         version: Plan::VERSION,
         name: String::new(),
         units: Units::physical(),
+        layers: Vec::new(),
+        question: None,
         training: None,
         job: job.clone(),
         profile: profile.clone(),

@@ -6,10 +6,12 @@ use serde::Serialize;
 
 use super::Cost;
 use super::Job;
+use super::LayerFacts;
 use super::Memory;
 use super::Pipeline;
 use super::Placement;
 use super::Profile;
+use super::Question;
 use super::Recompute;
 use super::cost;
 use super::simulate;
@@ -117,7 +119,7 @@ pub struct Training {
 }
 
 /// A plan with all that is needed to verify it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// What kind of file this is: `phaze-plan`.
@@ -128,6 +130,9 @@ pub struct Plan {
     pub name: String,
     /// What the integers mean.
     pub units: Units,
+    /// The whole question, where a plan of a model stands alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
     /// What is trained, where the layers are a model's.
     pub training: Option<Training>,
     /// The question, beside the layers.
@@ -138,6 +143,9 @@ pub struct Plan {
     pub answer: Answer,
     /// Why it is believed to be the best.
     pub proof: Proof,
+    /// Schedules and mappings that the profile rests on, where a plan of a model stands alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<LayerFacts>,
 }
 
 impl Units {
@@ -180,7 +188,7 @@ impl Plan {
     /// The value of `schema`.
     pub const SCHEMA: &str = "phaze-plan";
     /// The version of the schema that this program writes and reads.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 }
 
 impl Answer {

@@ -34,7 +34,6 @@ pub use outcome::Sensitivity;
 pub use outcome::Share;
 pub use request::ModelRequest;
 pub use request::Request;
-pub use request::Source;
 pub use setup::Senseless;
 pub use setup::Setup;
 pub use survey::Memory;

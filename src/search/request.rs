@@ -14,6 +14,7 @@ use crate::hardware::DesignSpace;
 use crate::model::Attention;
 use crate::model::Optimizer;
 use crate::plan::Recompute;
+use crate::plan::Source;
 use crate::plan::TimeModel;
 use crate::plan::schedule::Rule;
 
@@ -62,16 +63,6 @@ pub struct Request {
     pub exhaustive: bool,
     /// The most that a device may draw on average, in watts.
     pub power_cap_w: Option<f64>,
-}
-
-/// A file by name, with its text where it is not built in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Source {
-    /// What the user calls it.
-    pub name: String,
-    /// What stands in it; `None` for a built-in one.
-    pub text: Option<String>,
 }
 
 /// A model to train.

@@ -7,14 +7,8 @@ use super::Terms;
 use super::Training;
 use super::result::Breakdown;
 use super::result::LayerCount;
-use super::result::LayerFacts;
-use super::result::MappingFacts;
-use super::result::MatmulFacts;
 use super::result::MemoryFacts;
 use super::result::ModelResult;
-use super::result::OpFacts;
-use super::result::PassFacts;
-use super::result::ScheduleProof;
 use super::result::StageFacts;
 use super::result::StrategyFacts;
 use crate::estimate::Estimate;
@@ -28,9 +22,15 @@ use crate::model::op::Op;
 use crate::model::op::Work;
 use crate::plan::Answer;
 use crate::plan::Cost;
+use crate::plan::LayerFacts;
+use crate::plan::MappingFacts;
+use crate::plan::MatmulFacts;
+use crate::plan::OpFacts;
+use crate::plan::PassFacts;
 use crate::plan::Plan;
 use crate::plan::Proof;
 use crate::plan::Recompute;
+use crate::plan::ScheduleProof;
 use crate::plan::Training as PlanTraining;
 use crate::plan::Units;
 use crate::plan::cost;
@@ -159,6 +159,8 @@ fn plan(planner: &Planner, chip: &Accelerator, best: &Best) -> Plan {
         version: Plan::VERSION,
         name: training.name.clone(),
         units: Units::physical(),
+        question: None,
+        layers: Vec::new(),
         training: Some(PlanTraining {
             design: terms.design.clone(),
             global_batch: terms.global_batch,

@@ -5,8 +5,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::estimate::tensor_core::Loop;
-use crate::estimate::tensor_core::Mapping;
+use crate::plan::LayerFacts;
 use crate::plan::Plan;
 use crate::profile::parts::PassParts;
 
@@ -95,117 +94,6 @@ pub struct MemoryFacts {
     pub gradients: u64,
     pub optimizer_state: u64,
     pub activations: u64,
-}
-
-/// A kind of layer on a design.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the key says what it is")]
-pub struct LayerFacts {
-    pub kind: String,
-    pub count: usize,
-    pub forward: PassFacts,
-    pub backward: PassFacts,
-}
-
-/// One pass of a layer: its schedule, with proof.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the key says what it is")]
-pub struct PassFacts {
-    pub time_s: f64,
-    pub makespan_s: f64,
-    pub hbm_s: f64,
-    pub glb_s: f64,
-    pub proof: ScheduleProof,
-    pub operators: Vec<OpFacts>,
-}
-
-/// Why a schedule is believed to be the fastest.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the key says what it is")]
-pub struct ScheduleProof {
-    pub kind: String,
-    pub lower_bound_s: f64,
-    pub gap: f64,
-}
-
-/// An operator as scheduled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the key says what it is")]
-pub struct OpFacts {
-    pub name: String,
-    pub core: String,
-    pub start_s: f64,
-    pub end_s: f64,
-    pub spread: bool,
-    /// The core that it holds where it is not spread: tensor, then vector.
-    pub cores: Vec<u32>,
-    pub flops: f64,
-    pub hbm_bytes: u64,
-    pub energy_j: f64,
-    pub limit: String,
-    pub matmul: Option<MatmulFacts>,
-    pub mapping: Option<MappingFacts>,
-}
-
-/// A matrix product's sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the key says what it is")]
-pub struct MatmulFacts {
-    pub b: u64,
-    pub m: u64,
-    pub k: u64,
-    pub n: u64,
-}
-
-/// How a matrix product is laid out on the cores.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the key says what it is")]
-pub struct MappingFacts {
-    /// How many cores divide each loop.
-    pub cores: MatmulFacts,
-    pub array: ArrayFacts,
-    pub local_tile: TileFacts,
-    pub glb_tile: TileFacts,
-    pub local_inner: String,
-    pub glb_inner: String,
-}
-
-/// Which loops lie on the array, and which streams.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the key says what it is")]
-pub struct ArrayFacts {
-    pub width: String,
-    pub depth: String,
-    pub stream: String,
-}
-
-/// The part of a product that a buffer holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the key says what it is")]
-pub struct TileFacts {
-    pub m: u64,
-    pub k: u64,
-    pub n: u64,
-}
-
-impl From<&Mapping> for MappingFacts {
-    fn from(mapping: &Mapping) -> Self {
-        let name = |of: Loop| ["m", "k", "n"][of.index()].to_owned();
-        let tile = |[m, k, n]: [u64; 3]| TileFacts { m, k, n };
-        let [m, k, n] = mapping.split;
-        Self {
-            cores: MatmulFacts { b: mapping.batch_split, m, k, n },
-            array: ArrayFacts {
-                width: name(mapping.way.width),
-                depth: name(mapping.way.depth),
-                stream: name(mapping.way.stream),
-            },
-            local_tile: tile(mapping.local),
-            glb_tile: tile(mapping.glb),
-            local_inner: name(mapping.local_inner),
-            glb_inner: name(mapping.glb_inner),
-        }
-    }
 }
 
 impl Breakdown {

@@ -6,7 +6,6 @@ mod profile;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::Args as ClapArgs;
 use clap::ValueEnum;
@@ -20,6 +19,7 @@ use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
 use super::model_args::ModelOptions;
 use crate::model::Optimizer;
+use crate::plan::GivenDegrees;
 use crate::plan::Plan;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
@@ -66,8 +66,8 @@ pub struct Args {
     time_model: Option<TimeModelChoice>,
     /// Evaluate this strategy, layers cut evenly, instead of searching: p stages, d pipelines,
     /// t devices to a layer
-    #[arg(long, value_name = "p=N,d=N,t=N", conflicts_with = "fit")]
-    strategy: Option<Strategy>,
+    #[arg(long, value_name = "p=N,d=N,t=N", conflicts_with = "fit", value_parser = strategy)]
+    strategy: Option<GivenDegrees>,
     /// Find the fewest devices on which the model fits
     #[arg(long, conflicts_with = "devices")]
     fit: bool,
@@ -98,45 +98,33 @@ pub struct Args {
     design: DesignArgs,
 }
 
-/// A strategy that a user gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Strategy {
-    pipeline: u64,
-    data_parallel: u64,
-    tensor_parallel: u64,
+/// The devices that a strategy takes; `None` beyond 64 bits.
+fn devices_of(strategy: GivenDegrees) -> Option<u64> {
+    let GivenDegrees { pipeline, data_parallel, tensor_parallel } = strategy;
+    pipeline.checked_mul(data_parallel)?.checked_mul(tensor_parallel)
 }
 
-impl Strategy {
-    /// The devices that it takes; `None` beyond 64 bits.
-    fn devices(self) -> Option<u64> {
-        self.pipeline.checked_mul(self.data_parallel)?.checked_mul(self.tensor_parallel)
+/// Reads a strategy as an option holds it: `p=32,d=8,t=4`.
+fn strategy(text: &str) -> Result<GivenDegrees, String> {
+    let mut found = [None; 3];
+    for part in text.split(',') {
+        let expected = || format!("`{part}` is not one of p=N, d=N, t=N");
+        let (name, number) = part.trim().split_once('=').ok_or_else(expected)?;
+        let slot = ["p", "d", "t"].iter().position(|known| *known == name.trim());
+        let slot = slot.ok_or_else(expected)?;
+        let number: u64 = number.trim().parse().map_err(|_| expected())?;
+        if number == 0 || number > 1 << 32 {
+            return Err(format!("`{part}`: allowed are 1 to 2^32"));
+        }
+        if found[slot].replace(number).is_some() {
+            return Err(format!("`{name}` is given twice"));
+        }
     }
-}
-
-impl FromStr for Strategy {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut found = [None; 3];
-        for part in text.split(',') {
-            let expected = || format!("`{part}` is not one of p=N, d=N, t=N");
-            let (name, number) = part.trim().split_once('=').ok_or_else(expected)?;
-            let slot = ["p", "d", "t"].iter().position(|known| *known == name.trim());
-            let slot = slot.ok_or_else(expected)?;
-            let number: u64 = number.trim().parse().map_err(|_| expected())?;
-            if number == 0 || number > 1 << 32 {
-                return Err(format!("`{part}`: allowed are 1 to 2^32"));
-            }
-            if found[slot].replace(number).is_some() {
-                return Err(format!("`{name}` is given twice"));
-            }
+    match found {
+        [Some(pipeline), Some(data_parallel), Some(tensor_parallel)] => {
+            Ok(GivenDegrees { pipeline, data_parallel, tensor_parallel })
         }
-        match found {
-            [Some(pipeline), Some(data_parallel), Some(tensor_parallel)] => {
-                Ok(Self { pipeline, data_parallel, tensor_parallel })
-            }
-            _ => Err("give all three, such as p=32,d=8,t=4".into()),
-        }
+        _ => Err("give all three, such as p=32,d=8,t=4".into()),
     }
 }
 
@@ -236,11 +224,11 @@ mod tests {
 
     #[test]
     fn a_strategy_names_its_three_degrees_once() {
-        let good = Strategy { pipeline: 32, data_parallel: 8, tensor_parallel: 4 };
-        assert_eq!("p=32,d=8,t=4".parse(), Ok(good));
-        assert_eq!("t=4, p=32, d=8".parse(), Ok(good));
+        let good = GivenDegrees { pipeline: 32, data_parallel: 8, tensor_parallel: 4 };
+        assert_eq!(strategy("p=32,d=8,t=4"), Ok(good));
+        assert_eq!(strategy("t=4, p=32, d=8"), Ok(good));
         for bad in ["", "p=32", "p=32,d=8,t=0", "p=1,p=2,d=1,t=1", "p=x,d=1,t=1", "s=1,d=1,t=1"] {
-            assert!(bad.parse::<Strategy>().is_err(), "{bad}");
+            assert!(strategy(bad).is_err(), "{bad}");
         }
     }
 }

@@ -4,15 +4,16 @@ use std::io::Write;
 
 use super::Args;
 use super::RecomputeChoice;
-use super::Strategy;
 use crate::cli::Exit;
 use crate::cli::Refusal;
-use crate::cli::model_args::load;
+use crate::cli::files;
 use crate::estimate::EstimateTable;
-use crate::estimate::Options;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::input::Conventions;
+use crate::input::place::Ready;
+use crate::input::place::ready;
+use crate::input::source;
 use crate::model::Model;
 use crate::parallel::legal_widths;
 use crate::placement::Problem;
@@ -22,7 +23,9 @@ use crate::plan::Job;
 use crate::plan::Placement;
 use crate::plan::Plan;
 use crate::plan::Profile;
+use crate::plan::Question;
 use crate::plan::Recompute;
+use crate::plan::Source;
 use crate::plan::TimeModel;
 use crate::plan::Units;
 use crate::plan::check::placement::check;
@@ -33,19 +36,18 @@ use crate::report::placement::Alternative;
 use crate::strategy::Best;
 use crate::strategy::Degrees;
 use crate::strategy::Planner;
-use crate::strategy::Price;
 use crate::strategy::Terms;
 use crate::strategy::Training;
-use crate::units::Bytes;
+use crate::strategy::result::ModelResult;
 
 /// What a user asks, every default filled in.
 struct Request {
-    name: String,
+    question: Question,
     model: Model,
-    sequence: u64,
     conventions: &'static Conventions,
     chip: Accelerator,
     terms: Terms,
+    degrees: Option<Degrees>,
     table: EstimateTable,
 }
 
@@ -56,8 +58,8 @@ pub(super) fn run(args: &Args, name: &str) -> Result<Exit, Refusal> {
     let ended = if args.fit {
         fit(args, &mut request, &mut out)?
     } else {
-        match args.strategy {
-            Some(strategy) => given(args, &request, strategy, &mut out)?,
+        match request.degrees {
+            Some(degrees) => given(args, &request, degrees, &mut out)?,
             None => search(args, &request, &mut out)?,
         }
     };
@@ -86,9 +88,13 @@ fn infeasible(args: &Args, request: &Request, out: &mut dyn Write) -> Result<Exi
     let obstacles = problems.iter().map(|problem| (problem, obstacle(problem)));
     let reason = report::reason(&Units::physical(), obstacles);
     if args.json {
-        writeln!(out, "{:#}", report::infeasible(&request.name, &reason))?;
+        writeln!(out, "{:#}", report::infeasible(&request.question.model.name, &reason))?;
     } else {
-        writeln!(out, "{} on {}: nothing fits: {reason}", request.name, request.terms.design)?;
+        writeln!(
+            out,
+            "{} on {}: nothing fits: {reason}",
+            request.question.model.name, request.terms.design
+        )?;
     }
     Ok(Exit::Negative)
 }
@@ -106,7 +112,7 @@ fn fit(args: &Args, request: &mut Request, out: &mut dyn Write) -> Result<Exit, 
         writeln!(
             out,
             "{} fits on {fewest} {} and on no fewer: memory is the limit\n",
-            request.name, request.terms.design
+            request.question.model.name, request.terms.design
         )?;
     }
     request.terms.cluster.devices = fewest;
@@ -117,10 +123,10 @@ fn fit(args: &Args, request: &mut Request, out: &mut dyn Write) -> Result<Exit, 
 fn given(
     args: &Args,
     request: &Request,
-    strategy: Strategy,
+    degrees: Degrees,
     out: &mut dyn Write,
 ) -> Result<Exit, Refusal> {
-    let plan = match (request.evenly_cut(strategy)?, args.json) {
+    let plan = match (request.evenly_cut(degrees)?, args.json) {
         (Ok(plan), true) => {
             writeln!(out, "{:#}", report::value(&plan))?;
             args.save(&plan)?;
@@ -133,79 +139,38 @@ fn given(
             Some(plan)
         }
         (Err(reason), true) => {
-            writeln!(out, "{:#}", report::infeasible(&request.name, &reason))?;
+            writeln!(out, "{:#}", report::infeasible(&request.question.model.name, &reason))?;
             return Ok(Exit::Negative);
         }
         (Err(reason), false) => {
-            writeln!(out, "{}: the strategy does not fit: {reason}", request.name)?;
+            writeln!(out, "{}: the strategy does not fit: {reason}", request.question.model.name)?;
             None
         }
     };
-    report::beside(plan.as_ref(), &request.beside(strategy)?, out)?;
+    report::beside(plan.as_ref(), &request.beside(degrees)?, out)?;
     Ok(if plan.is_some() { Exit::Done } else { Exit::Negative })
 }
 
 impl Request {
     fn new(args: &Args, name: &str) -> Result<Self, Refusal> {
-        let conventions = Conventions::of(args.published);
-        let model = load(name)?;
-        let setting = args.options.setting(&model, conventions);
-        let (hardware, chip) = args.design.resolve(conventions)?;
-        let widths = match (&args.tensor_parallel, args.strategy) {
-            (Some(_), Some(_)) => {
-                let problem = "--strategy says how wide it is; leave out --tensor-parallel";
-                return Err(Refusal::Options(problem.into()));
-            }
-            (_, Some(strategy)) => vec![strategy.tensor_parallel],
-            (Some(widths), None) => widths.clone(),
-            (None, None) => default_widths(&model, conventions),
-        };
-        let vector_costs = conventions.vector_costs;
-        let recompute = args.recompute.map(RecomputeChoice::choices);
-        let options = Options { vector_costs, ..Options::default() };
-        let terms = Terms {
-            design: hardware.name,
-            cluster: Cluster { devices: devices(args)?, network: hardware.physics.network },
-            global_batch: args.global_batch,
-            micro_batches: micro_batches(args)?,
-            widths,
-            recompute: recompute.unwrap_or_else(|| conventions.recompute.to_vec()),
-            data_parallel: 1..=u64::MAX,
-            stages: 1..=usize::MAX,
-            sequence_parallel: setting.sequence_parallel,
-            attention: setting.attention,
-            element: Bytes(hardware.physics.element_bytes),
-            optimizer: args.optimizer.unwrap_or(conventions.optimizer),
-            time_model: args.time_model.map_or(conventions.time_model, TimeModel::from),
-            rule: conventions.rule,
-            options,
-            price: Price::Time,
-            power_cap_w: None,
-        };
-        let table = EstimateTable::new(options);
-        Ok(Self {
-            name: name.to_owned(),
-            sequence: setting.sequence,
-            conventions,
-            model,
-            chip,
-            terms,
-            table,
-        })
+        let Ready { question, model, chip, terms, degrees } = ready(question(args, name)?, name)?;
+        let table = EstimateTable::new(terms.options);
+        let conventions = Conventions::of(question.published);
+        Ok(Self { question, model, conventions, chip, terms, degrees, table })
     }
 
     fn refused(&self, reason: &dyn std::fmt::Display) -> Refusal {
-        Refusal::Options(format!("{}: {reason}", self.name))
+        Refusal::Options(format!("{}: {reason}", self.question.model.name))
     }
 
     fn training(&self, terms: &Terms) -> Result<Training, Refusal> {
         let illegal =
             terms.widths.iter().find(|width| !legal_widths(&self.model.spec).contains(width));
         if let Some(&width) = illegal {
-            let setting = terms.setting(self.sequence, width, 1);
+            let setting = terms.setting(self.question.sequence, width, 1);
             crate::parallel::shard(&self.model, setting).map_err(|reason| self.refused(&reason))?;
         }
-        Training::new(&self.name, self.model.clone(), self.sequence, terms)
+        Training::new(&self.question.model.name, self.model.clone(), self.question.sequence, terms)
             .map_err(|reason| self.refused(&reason))
     }
 
@@ -216,9 +181,17 @@ impl Request {
         let Some(best) = planner.best_on(&self.chip) else {
             return Ok(None);
         };
-        let plan = planner.result(&self.chip, &best).plan;
-        check(&plan).expect("a plan that was found keeps every rule");
+        let plan = self.plan(&planner, &best);
         Ok(Some((best, plan)))
+    }
+
+    /// The plan of a way to train, with all that it takes to verify it.
+    fn plan(&self, planner: &Planner, best: &Best) -> Plan {
+        let ModelResult { plan, layers, .. } = planner.result(&self.chip, best);
+        let question = Question { devices: planner.terms.cluster.devices, ..self.question.clone() };
+        let plan = Plan { question: Some(question), layers, ..plan };
+        check(&plan).expect("a plan that was found keeps every rule");
+        plan
     }
 
     /// What is asked of the placement of every division on these terms; refused where none can be
@@ -250,13 +223,8 @@ impl Request {
 
     /// The best micro-batch and recompute for a strategy whose layers are cut evenly, or why none
     /// fits.
-    fn evenly_cut(&self, strategy: Strategy) -> Result<Result<Plan, String>, Refusal> {
+    fn evenly_cut(&self, degrees: Degrees) -> Result<Result<Plan, String>, Refusal> {
         let sequence = &self.model.sequence;
-        let degrees = Degrees {
-            stages: usize::try_from(strategy.pipeline).unwrap_or(usize::MAX),
-            data_parallel: strategy.data_parallel,
-            tensor_parallel: strategy.tensor_parallel,
-        };
         if profile::even_cut(sequence, degrees.stages).is_none() {
             let most = profile::most_frequent(sequence)
                 .map_or(0, |kind| sequence.iter().filter(|&&other| other == kind).count());
@@ -270,9 +238,7 @@ impl Request {
         let Some(best) = planner.given(&self.chip, degrees) else {
             return Ok(Err(self.overflow(degrees)?));
         };
-        let plan = planner.result(&self.chip, &best).plan;
-        check(&plan).expect("a plan that was found keeps every rule");
-        Ok(Ok(plan))
+        Ok(Ok(self.plan(&planner, &best)))
     }
 
     /// What is in the way of a strategy: its fullest stage, with the least that a micro-batch and a
@@ -344,9 +310,8 @@ impl Request {
     }
 
     /// What the best cut of a given strategy, and the best strategy, would bring.
-    fn beside(&self, strategy: Strategy) -> Result<Vec<Alternative>, Refusal> {
-        let n_stages = usize::try_from(strategy.pipeline).unwrap_or(usize::MAX);
-        let degree = strategy.data_parallel;
+    fn beside(&self, degrees: Degrees) -> Result<Vec<Alternative>, Refusal> {
+        let Degrees { stages: n_stages, data_parallel: degree, .. } = degrees;
         let same = Terms {
             data_parallel: degree..=degree,
             stages: n_stages..=n_stages,
@@ -382,6 +347,48 @@ impl Request {
     }
 }
 
+/// The question that the options ask, every default filled in.
+fn question(args: &Args, name: &str) -> Result<Question, Refusal> {
+    let conventions = Conventions::of(args.published);
+    let (model, text) = source::model(name, &files::small)?;
+    let setting = args.options.setting(&model, conventions);
+    let tensor_parallel = match (&args.tensor_parallel, args.strategy) {
+        (Some(_), Some(_)) => {
+            let problem = "--strategy says how wide it is; leave out --tensor-parallel";
+            return Err(Refusal::Options(problem.into()));
+        }
+        (_, Some(strategy)) => vec![strategy.tensor_parallel],
+        (Some(widths), None) => ascending(widths),
+        (None, None) => default_widths(&model, conventions),
+    };
+    let recompute = args.recompute.map(RecomputeChoice::choices);
+    Ok(Question {
+        model: Source { name: name.to_owned(), text },
+        sequence: setting.sequence,
+        hardware: args.design.source()?,
+        knobs: args.design.turned_knobs()?,
+        published: args.published,
+        devices: devices(args)?,
+        global_batch: args.global_batch,
+        micro_batches: micro_batches(args)?,
+        tensor_parallel,
+        recompute: recompute.unwrap_or_else(|| conventions.recompute.to_vec()),
+        optimizer: args.optimizer.unwrap_or(conventions.optimizer),
+        attention: setting.attention,
+        sequence_parallel: setting.sequence_parallel,
+        time_model: args.time_model.map_or(conventions.time_model, TimeModel::from),
+        rule: conventions.rule,
+        strategy: args.strategy,
+    })
+}
+
+fn ascending(list: &[u64]) -> Vec<u64> {
+    let mut list = list.to_vec();
+    list.sort_unstable();
+    list.dedup();
+    list
+}
+
 /// The widths to choose from where none are asked for.
 fn default_widths(model: &Model, conventions: &Conventions) -> Vec<u64> {
     let legal = legal_widths(&model.spec);
@@ -390,7 +397,7 @@ fn default_widths(model: &Model, conventions: &Conventions) -> Vec<u64> {
 
 /// The devices at hand: enough for a given strategy.
 fn devices(args: &Args) -> Result<u64, Refusal> {
-    let needed = args.strategy.map_or(Some(1024), Strategy::devices);
+    let needed = args.strategy.map_or(Some(1024), super::devices_of);
     let devices = args.devices.or(needed).filter(|&n| n <= Job::LARGEST_COUNT);
     let devices = devices
         .ok_or_else(|| Refusal::Options("--strategy: it takes more than 2^32 devices".into()))?;
@@ -410,7 +417,7 @@ fn micro_batches(args: &Args) -> Result<Vec<u64>, Refusal> {
         return Ok([1, 2, 4, 8].into_iter().filter(|&size| batch.is_multiple_of(size)).collect());
     };
     match given.iter().find(|&&size| !batch.is_multiple_of(size)) {
-        None => Ok(given.clone()),
+        None => Ok(ascending(given)),
         Some(size) => {
             let near = (1..=*size).rev().find(|&other| batch.is_multiple_of(other)).unwrap_or(1);
             Err(Refusal::Options(format!(

@@ -147,6 +147,8 @@ fn plan(
         version: Plan::VERSION,
         name: file.name.clone(),
         units: units.clone(),
+        layers: Vec::new(),
+        question: None,
         training: None,
         job: job.clone(),
         profile: problem.profile.clone(),

@@ -216,6 +216,8 @@ mod tests {
             version: Plan::VERSION,
             name: "a chain".into(),
             units: Units::physical(),
+            layers: Vec::new(),
+            question: None,
             training: None,
             job,
             profile,

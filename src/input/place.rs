@@ -1,0 +1,197 @@
+//! From a question about one chip to what is ready to run: the same for one that a user asks and
+//! for one inside a saved plan, which may be hostile.
+
+use std::collections::BTreeMap;
+
+use super::Conventions;
+use super::InputError;
+use super::hardware::Hardware;
+use super::hardware::preset;
+use super::hf_config;
+use super::numbers::Field;
+use super::source;
+use super::source::printable;
+use crate::estimate::Options;
+use crate::hardware::Accelerator;
+use crate::hardware::Candidate;
+use crate::hardware::Cluster;
+use crate::hardware::Design;
+use crate::hardware::Knob;
+use crate::model::Model;
+use crate::plan::Job;
+use crate::plan::Question;
+use crate::plan::Source;
+use crate::strategy::Degrees;
+use crate::strategy::Price;
+use crate::strategy::Terms;
+use crate::units::Bytes;
+
+/// The largest sequence and degrees: beyond any use, and small enough to count with.
+pub const LARGEST_SEQUENCE: u64 = 1 << 24;
+/// The same for micro-batches and widths.
+pub const LARGEST_DEGREE: u64 = 1 << 16;
+
+/// A question made ready to run.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// As it was asked.
+    pub question: Question,
+    /// What is trained.
+    pub model: Model,
+    /// What it runs on.
+    pub chip: Accelerator,
+    /// What may be chosen, and how it is counted.
+    pub terms: Terms,
+    /// Degrees that were given.
+    pub degrees: Option<Degrees>,
+}
+
+/// Makes a question ready; `file` is what errors refer to.
+///
+/// # Errors
+/// The first field that makes no sense, with what is allowed.
+pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
+    validate(&question, file)?;
+    let model = match &question.model.text {
+        Some(text) => hf_config::read(&printable(&question.model.name), text)?,
+        None => super::model(&question.model.name)?,
+    };
+    let Question { hardware, knobs, published, .. } = &question;
+    let (hardware, chip) = accelerator(hardware, knobs, Conventions::of(*published), file)?;
+    let vector_costs = Conventions::of(question.published).vector_costs;
+    let terms = Terms {
+        design: hardware.name,
+        cluster: Cluster { devices: question.devices, network: hardware.physics.network },
+        global_batch: question.global_batch,
+        micro_batches: question.micro_batches.clone(),
+        widths: question.tensor_parallel.clone(),
+        recompute: question.recompute.clone(),
+        data_parallel: 1..=u64::MAX,
+        stages: 1..=usize::MAX,
+        sequence_parallel: question.sequence_parallel,
+        attention: question.attention,
+        element: Bytes(hardware.physics.element_bytes),
+        optimizer: question.optimizer,
+        time_model: question.time_model,
+        rule: question.rule,
+        options: Options { vector_costs, ..Options::default() },
+        price: Price::Time,
+        power_cap_w: None,
+    };
+    let degrees = question.strategy.map(|given| Degrees {
+        stages: usize::try_from(given.pipeline).unwrap_or(usize::MAX),
+        data_parallel: given.data_parallel,
+        tensor_parallel: given.tensor_parallel,
+    });
+    Ok(Ready { question, model, chip, terms, degrees })
+}
+
+/// Hardware with knobs turned by hand, and the accelerator that it makes; where conventions replace
+/// the physics, in theirs.
+///
+/// # Errors
+/// The hardware or the knob that makes no sense; `file` is what errors refer to.
+pub fn accelerator(
+    Source { name, text }: &Source,
+    knobs: &BTreeMap<String, u64>,
+    conventions: &Conventions,
+    file: &str,
+) -> Result<(Hardware, Accelerator), InputError> {
+    let mut found = match text {
+        Some(text) => super::hardware::hardware(text, &printable(name))?,
+        None => preset(name, file)?,
+    };
+    found.design = turned(found.design, knobs, file)?;
+    if conventions.replaces_physics {
+        found.physics = preset(conventions.hardware, file)?.physics;
+    }
+    if let Some(&gib) = knobs.get("hbm_gib") {
+        let field = Field::new(file, "hbm_gib");
+        found.physics.hbm.knows(gib).map_err(|unknown| {
+            field.value(&gib.to_string(), &unknown.to_string(), "give a size that is known")
+        })?;
+    }
+    let chip = Accelerator::new(found.design, &found.physics).map_err(|reason| {
+        let field = Field::new(file, "hardware");
+        field.value(&printable(name), &reason.to_string(), "turn a knob, or choose another")
+    })?;
+    Ok((found, chip))
+}
+
+/// A design with its knobs turned; buffers and lanes that follow from the array keep following it.
+fn turned(base: Design, knobs: &BTreeMap<String, u64>, file: &str) -> Result<Design, InputError> {
+    let knob = |name: &str| knobs.get(name).copied();
+    let (width, depth) = (knob("width").unwrap_or(base.width), knob("depth").unwrap_or(base.depth));
+    let mut design = base.with_array(width, depth);
+    if let Some(lanes) = knob("vector_width") {
+        design = design.with_lanes(lanes);
+    }
+    let mut candidate = Candidate::from(design);
+    for (name, &value) in knobs {
+        let known = Knob::named(name).ok_or_else(|| InputError::Unknown {
+            file: file.to_owned(),
+            what: "knob".into(),
+            found: printable(name),
+            known: crate::hardware::KNOBS.iter().map(|knob| knob.name.to_owned()).collect(),
+        })?;
+        known.check(value).map_err(|reason| {
+            Field::new(file, name).value(&value.to_string(), &reason.to_string(), "turn it less")
+        })?;
+        (known.set)(&mut candidate, value);
+    }
+    Ok(candidate.design)
+}
+
+fn validate(question: &Question, file: &str) -> Result<(), InputError> {
+    let field = |name: &str| Field::new(file, name);
+    for (name, Source { name: found, text }) in
+        [("model", &question.model), ("hardware", &question.hardware)]
+    {
+        if source::is_path(found) != text.is_some() || printable(found) != *found {
+            let allowed = "give a built-in name, or the path of a file with its text";
+            return Err(field(name).value(&printable(found), "is not one of the two", allowed));
+        }
+    }
+    field("sequence").whole(question.sequence, 1, LARGEST_SEQUENCE)?;
+    field("devices").whole(question.devices, 1, Job::LARGEST_COUNT)?;
+    field("global_batch").whole(question.global_batch, 1, Job::LARGEST_COUNT)?;
+    let lists = [
+        ("micro_batches", &question.micro_batches),
+        ("tensor_parallel", &question.tensor_parallel),
+    ];
+    for (name, list) in lists {
+        if list.is_empty() {
+            return Err(field(name).missing("give at least one value"));
+        }
+        for &value in list {
+            field(name).whole(value, 1, LARGEST_DEGREE)?;
+        }
+        if !list.is_sorted_by(|a, b| a < b) {
+            return Err(field(name).value(&format!("{list:?}"), "is not ascending", "sort it"));
+        }
+    }
+    let batch = question.global_batch;
+    if let Some(odd) = question.micro_batches.iter().find(|&&size| !batch.is_multiple_of(size)) {
+        let problem = format!("does not divide the batch of {batch}");
+        return Err(field("micro_batches").value(
+            &odd.to_string(),
+            &problem,
+            "give divisors of it",
+        ));
+    }
+    if question.recompute.is_empty() || !question.recompute.is_sorted_by(|a, b| a < b) {
+        return Err(field("recompute").missing("give at least one choice, each once, in order"));
+    }
+    if let Some(given) = question.strategy {
+        let degrees = [given.pipeline, given.data_parallel, given.tensor_parallel];
+        for degree in degrees {
+            field("strategy").whole(degree, 1, Job::LARGEST_COUNT)?;
+        }
+        if question.tensor_parallel != [given.tensor_parallel] {
+            let found = format!("{:?}", question.tensor_parallel);
+            let allowed = "the strategy says how wide it is";
+            return Err(field("tensor_parallel").value(&found, "is another width", allowed));
+        }
+    }
+    Ok(())
+}
