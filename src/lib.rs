@@ -25,6 +25,8 @@ pub mod search;
 
 pub mod report;
 
+pub mod certify;
+
 pub mod input;
 
 pub mod cli;

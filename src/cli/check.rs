@@ -9,20 +9,20 @@ use clap::Args as ClapArgs;
 use super::Exit;
 use super::Refusal;
 use super::files;
+use super::search::references;
+use crate::certify;
+use crate::certify::Question;
 use crate::input;
 use crate::input::InputError;
 use crate::input::hardware;
 use crate::input::hf_config;
 use crate::input::saved;
+use crate::model::Model;
 use crate::plan::Plan;
 use crate::plan::check::placement::check;
 use crate::report::placement as report;
 use crate::report::quantity::grouped;
-use crate::report::saved::DesignTable;
-use crate::search;
 use crate::search::Outcome;
-use crate::search::Said;
-use crate::search::Setup;
 
 /// Plans of the largest models are a megabyte, outcomes with long fronts tens of them.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -70,20 +70,10 @@ impl Args {
     }
 
     fn check_outcome(&self, name: &str, outcome: &Outcome) -> Result<Exit, Refusal> {
-        let setup = setup(name, outcome)?;
+        let (question, _) = question(name, outcome)?;
         let beside = self.file.parent().unwrap_or(Path::new("")).join("designs.csv");
-        let file = files::name(&beside);
-        let designs = saved::designs(&file, &files::read(&beside, LARGEST_FILE)?)?;
-        let said = said(&file, outcome, &designs)?;
-        let mut verdict = search::verify(outcome, &setup, &said);
-        if self.deep
-            && let Ok(verified) = &mut verdict
-        {
-            match search::deep(&setup, &claims(&setup, outcome, &designs)) {
-                Ok(count) => verified.evaluated_again = count,
-                Err(broken) => verdict = Err(broken),
-            }
-        }
+        let cells = saved::cells(&files::name(&beside), &files::read(&beside, LARGEST_FILE)?)?;
+        let verdict = certify::check(&question, outcome, &cells);
         let mut out = std::io::stdout().lock();
         match verdict {
             Ok(verified) => {
@@ -91,8 +81,8 @@ impl Args {
                 let count = |n: usize| grouped(n as u64);
                 let lines = [
                     (verified.plans, "plans fit and take exactly the time they say"),
-                    (verified.schedules, "layer schedules keep every rule and end when they say"),
-                    (verified.bounds, "bounds computed anew: none that was pruned could be better"),
+                    (verified.passes, "layer schedules keep every rule and end when they say"),
+                    (verified.pairs, "bounds computed anew: none that was pruned could be better"),
                     (verified.evaluated_again, "designs evaluated once more, with the same times"),
                 ];
                 for (n, line) in lines.into_iter().filter(|(n, _)| *n > 0) {
@@ -114,9 +104,9 @@ struct Schema {
     schema: String,
 }
 
-/// The search that an outcome answers, made ready from its request alone.
-fn setup(name: &str, outcome: &Outcome) -> Result<Setup, Refusal> {
-    let request = outcome.request.clone();
+/// The question that an outcome answers, made ready from its request alone, with its models.
+fn question(name: &str, outcome: &Outcome) -> Result<(Question, Vec<Model>), Refusal> {
+    let request = &outcome.request;
     let mut models = Vec::new();
     for model in &request.models {
         models.push(match &model.text {
@@ -128,62 +118,7 @@ fn setup(name: &str, outcome: &Outcome) -> Result<Setup, Refusal> {
         Some(text) => hardware::hardware(text, &request.hardware.name)?,
         None => hardware::preset(&request.hardware.name, name)?,
     };
-    Setup::new(request, models, found.physics)
-        .map_err(|reason| Refusal::Options(format!("{name}: {reason}")))
-}
-
-/// What designs.csv says of every design, by size of memory.
-fn said(file: &str, outcome: &Outcome, designs: &DesignTable) -> Result<Vec<Vec<Said>>, Refusal> {
-    let column = |gib: &u64| {
-        let name = format!("status_hbm{gib}");
-        let words = designs.words(&name).ok_or_else(|| InputError::Missing {
-            file: file.to_owned(),
-            field: name.clone(),
-            expected: "it holds the status of each design".into(),
-        })?;
-        let said = words.iter().map(|word| match word.as_str() {
-            "evaluated" => Ok(Said::Evaluated),
-            "pruned" => Ok(Said::Pruned),
-            "infeasible" => Ok(Said::Infeasible),
-            "open" => Ok(Said::Open),
-            other => Err(InputError::Unknown {
-                file: file.to_owned(),
-                what: name.clone(),
-                found: other.to_owned(),
-                known: ["evaluated", "pruned", "infeasible", "open"].map(String::from).to_vec(),
-            }),
-        });
-        Ok(said.collect::<Result<Vec<Said>, InputError>>()?)
-    };
-    outcome.request.space.hbm_gib.iter().map(column).collect()
-}
-
-/// By design: the size of memory that it was best with, and what a batch of each model takes.
-fn claims(
-    setup: &Setup,
-    outcome: &Outcome,
-    designs: &DesignTable,
-) -> Vec<Option<(usize, Vec<f64>)>> {
-    let best = designs.numbers("best_hbm_gib").unwrap_or_default();
-    let times: Vec<&[Option<f64>]> = setup
-        .trainings
-        .iter()
-        .map(|training| {
-            let name = match setup.trainings.len() {
-                1 => "time_per_batch_s".to_owned(),
-                _ => format!("time_per_batch_s:{}", training.name),
-            };
-            designs.numbers(&name).unwrap_or_default()
-        })
-        .collect();
-    let sizes = &outcome.request.space.hbm_gib;
-    best.iter()
-        .enumerate()
-        .map(|(design, gib)| {
-            let hbm = sizes.iter().position(|&size| Some(size as f64) == *gib)?;
-            let seconds: Option<Vec<f64>> =
-                times.iter().map(|times| times.get(design).copied().flatten()).collect();
-            Some((hbm, seconds?))
-        })
-        .collect()
+    let question = Question::new(request, &models, found.physics, references()?)
+        .map_err(|reason| Refusal::Options(format!("{name}: {reason}")))?;
+    Ok((question, models))
 }

@@ -20,6 +20,7 @@ use super::evaluate::Evaluator;
 use super::objective::Certainty;
 use super::objective::Judge;
 use super::pass_parts;
+use super::sentences;
 use crate::estimate::Estimate;
 use crate::estimate::OpCosts;
 use crate::estimate::tensor_core;
@@ -135,11 +136,6 @@ fn result(evaluator: &Evaluator, model: usize, chip: &Accelerator, best: &Best) 
 
 fn strategy(best: &Best) -> StrategyFacts {
     let chosen = &best.chosen;
-    let recompute = match chosen.recompute {
-        Recompute::None => "no recompute",
-        Recompute::Full => "full recompute",
-        Recompute::Stage => "recompute by stage",
-    };
     StrategyFacts {
         data_parallel: chosen.data_parallel,
         pipeline_stages: chosen.stages,
@@ -147,9 +143,12 @@ fn strategy(best: &Best) -> StrategyFacts {
         micro_batch: chosen.micro_batch,
         recompute: chosen.recompute.to_string(),
         devices_used: chosen.devices,
-        sentence: format!(
-            "{} replicas x {} stages x {} wide, micro-batch {}, {recompute}",
-            chosen.data_parallel, chosen.stages, chosen.tensor_parallel, chosen.micro_batch
+        sentence: sentences::strategy(
+            chosen.data_parallel,
+            chosen.stages,
+            chosen.tensor_parallel,
+            chosen.micro_batch,
+            chosen.recompute,
         ),
     }
 }

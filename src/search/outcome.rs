@@ -12,6 +12,7 @@ use crate::plan::Plan;
 
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Outcome {
     /// What kind of file this is.
     pub schema: String,
@@ -52,6 +53,7 @@ impl Outcome {
 
 /// A model of the request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct ModelFacts {
     pub name: String,
@@ -66,6 +68,7 @@ pub struct ModelFacts {
 
 /// A design with the best way to train each model on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Entry {
     /// The design.
     pub design: DesignFacts,
@@ -77,6 +80,7 @@ pub struct Entry {
 
 /// A design in figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct DesignFacts {
     /// Its row in designs.csv, from 0; `None` outside the space.
@@ -102,6 +106,7 @@ pub struct DesignFacts {
 
 /// Where the silicon goes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct AreaFacts {
     pub tensor_cores_um2: f64,
@@ -113,6 +118,7 @@ pub struct AreaFacts {
 
 /// The best way to train one model on a design.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct ModelResult {
     pub model: String,
@@ -140,6 +146,7 @@ pub struct ModelResult {
 
 /// How a model is divided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct StrategyFacts {
     pub data_parallel: u64,
@@ -153,6 +160,7 @@ pub struct StrategyFacts {
 
 /// Parts of the time of a batch, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct Breakdown {
     pub tensor: f64,
@@ -167,6 +175,7 @@ pub struct Breakdown {
 
 /// A stage of the pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct StageFacts {
     pub first_layer: usize,
@@ -182,6 +191,7 @@ pub struct StageFacts {
 
 /// How often a kind of layer occurs in a stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct LayerCount {
     pub kind: String,
@@ -190,6 +200,7 @@ pub struct LayerCount {
 
 /// What a device of a stage holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct MemoryFacts {
     pub weights: u64,
@@ -200,6 +211,7 @@ pub struct MemoryFacts {
 
 /// A kind of layer on a design.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct LayerFacts {
     pub kind: String,
@@ -210,6 +222,7 @@ pub struct LayerFacts {
 
 /// One pass of a layer: its schedule, with proof.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct PassFacts {
     pub time_s: f64,
@@ -222,6 +235,7 @@ pub struct PassFacts {
 
 /// Why a schedule is believed to be the fastest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct ScheduleProof {
     pub kind: String,
@@ -231,6 +245,7 @@ pub struct ScheduleProof {
 
 /// An operator as scheduled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct OpFacts {
     pub name: String,
@@ -250,6 +265,7 @@ pub struct OpFacts {
 
 /// A matrix product's sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct MatmulFacts {
     pub b: u64,
@@ -260,6 +276,7 @@ pub struct MatmulFacts {
 
 /// How a matrix product is laid out on the cores.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct MappingFacts {
     /// How many cores divide each loop.
@@ -273,6 +290,7 @@ pub struct MappingFacts {
 
 /// Which loops lie on the array, and which streams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct ArrayFacts {
     pub width: String,
@@ -282,6 +300,7 @@ pub struct ArrayFacts {
 
 /// The part of a product that a buffer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct TileFacts {
     pub m: u64,
@@ -340,6 +359,7 @@ impl Breakdown {
 
 /// The best for one size of off-chip memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct BestByHbm {
     pub hbm_gib: u64,
@@ -348,6 +368,7 @@ pub struct BestByHbm {
 
 /// Something that the winner is compared with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Baseline {
     /// A short name.
     pub name: String,
@@ -363,6 +384,7 @@ pub struct Baseline {
 
 /// A list of designs, best first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Listing {
     /// Whether it is that of the whole space, or only of what was evaluated.
     pub exact: bool,
@@ -372,6 +394,7 @@ pub struct Listing {
 
 /// Why the winner is believed to be the best.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Proof {
     /// Whether every design was evaluated, pruned or found infeasible, with exact schedules.
     pub complete: bool,
@@ -387,6 +410,7 @@ pub struct Proof {
 
 /// What became of the designs with one size of off-chip memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct ProofByHbm {
     pub hbm_gib: u64,
@@ -403,6 +427,7 @@ pub struct ProofByHbm {
 
 /// A part of the time of a batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct Share {
     pub what: String,
@@ -411,6 +436,7 @@ pub struct Share {
 
 /// What turning one knob brings, everything else re-optimised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct Sensitivity {
     pub knob: String,

@@ -258,6 +258,22 @@ impl Observer for Stopping<'_> {
     }
 }
 
+impl Judge {
+    /// The figure of `value` if every schedule that is not proved ended at its bound: each leaves
+    /// the value uncertain by the same part as its time. `None` where all is proved.
+    pub fn least_value(&self, value: u128, chosen: &[Chosen]) -> Option<f64> {
+        let part =
+            |chosen: &Chosen| chosen.least_time.0 as f64 / chosen.standing.time.0.max(1) as f64;
+        let least = chosen.iter().map(part).fold(1.0, f64::min);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a part of a value is a value; a float holds more digits than are told"
+        )]
+        (least < 1.0).then(|| self.figure((value as f64 * least) as u128))
+    }
+}
+
 impl Chosen {
     /// Average power of a device in use, in watts.
     pub fn average_power(&self) -> f64 {

@@ -1,0 +1,240 @@
+//! From the request alone to all that an answer is judged by: models and their shares, the
+//! physics, every design. This is the one place that knows how a request is spelled.
+
+use crate::estimate::VectorCosts;
+use crate::hardware::Accelerator;
+use crate::hardware::Candidate;
+use crate::hardware::Cluster;
+use crate::hardware::DesignSpace;
+use crate::hardware::Physics;
+use crate::model::Attention;
+use crate::model::Model;
+use crate::model::Optimizer;
+use crate::model::op::Op;
+use crate::parallel::Setting;
+use crate::parallel::Share;
+use crate::parallel::legal_widths;
+use crate::parallel::shard;
+use crate::plan::Job;
+use crate::plan::Links;
+use crate::plan::PerParameter;
+use crate::plan::schedule::Rule;
+use crate::search::Judge;
+use crate::search::ModelFacts;
+use crate::search::References;
+use crate::search::Request;
+use crate::search::Stake;
+use crate::units::Area;
+use crate::units::Bytes;
+use crate::units::Flops;
+
+use super::request::flaw;
+
+/// A request made ready to judge its answer.
+pub struct Question {
+    /// As it was asked.
+    pub request: Request,
+    /// What is trained.
+    pub models: Vec<Trained>,
+    /// The constants of every design.
+    pub physics: Physics,
+    /// The devices and the network between them.
+    pub cluster: Cluster,
+    /// The designs, in the published order.
+    pub candidates: Vec<Candidate>,
+    /// By design.
+    pub areas: Vec<Area>,
+    /// Cycles of vector work.
+    pub vector_costs: VectorCosts,
+    /// What a spread operator leaves to others.
+    pub rule: Rule,
+    /// What is held for each parameter.
+    pub optimizer: Optimizer,
+    /// What winners are compared with.
+    pub references: References,
+}
+
+/// A model of a request.
+pub struct Trained {
+    /// What the user calls it.
+    pub name: String,
+    /// Tokens in a sequence.
+    pub sequence: u64,
+    /// How much it counts beside others.
+    pub weight: f64,
+    /// Parameters, each once.
+    pub parameters: u64,
+    /// Operations of training one sequence, nothing computed twice.
+    pub flops_per_sequence: Flops,
+    /// What one device does, for each legal width and micro-batch.
+    pub shares: Vec<Share>,
+}
+
+impl Question {
+    /// Makes a request ready, or says why it could not have been asked; `models` are those that it
+    /// names, in order.
+    pub fn new(
+        request: &Request,
+        models: &[Model],
+        physics: Physics,
+        references: References,
+    ) -> Result<Self, String> {
+        if let Some(flaw) = flaw(request) {
+            return Err(flaw);
+        }
+        let (candidates, _) = DesignSpace::from(&request.space).designs(&physics);
+        if candidates.is_empty() {
+            return Err("request.space: holds no design".into());
+        }
+        let area = |candidate: &Candidate| {
+            candidate.build(candidate.design.hbm, &physics).map(|chip| chip.total_area())
+        };
+        let areas: Result<Vec<Area>, _> = candidates.iter().map(area).collect();
+        let vector_costs = if request.published_vector_costs {
+            VectorCosts::Published
+        } else {
+            VectorCosts::Corrected
+        };
+        let element = Bytes(physics.element_bytes);
+        let trained = request.models.iter().zip(models);
+        let trained: Result<Vec<Trained>, String> = trained
+            .map(|(asked, model)| {
+                let named = |problem: String| format!("{}: {problem}", asked.name);
+                Trained::new(request, model, asked.sequence, asked.weight, element)
+                    .map(|trained| Trained { name: asked.name.clone(), ..trained })
+                    .map_err(named)
+            })
+            .collect();
+        Ok(Self {
+            models: trained?,
+            cluster: Cluster { devices: request.devices, network: physics.network },
+            areas: areas.map_err(|reason| format!("request.space: {reason}"))?,
+            candidates,
+            vector_costs,
+            rule: if request.rule == "alone" { Rule::Alone } else { Rule::OwnKind },
+            optimizer: Optimizer::named(&request.optimizer).ok_or("request.optimizer: unknown")?,
+            references,
+            physics,
+            request: request.clone(),
+        })
+    }
+
+    /// A design with one of the sizes of off-chip memory.
+    pub fn chip(&self, design: usize, hbm: usize) -> Accelerator {
+        let size = Bytes::GIB * self.request.space.hbm_gib[hbm];
+        let chip = self.candidates[design].build(size, &self.physics);
+        chip.expect("sizes of memory are within their range, and the design was built before")
+    }
+
+    /// How many sizes of off-chip memory there are.
+    pub fn n_sizes(&self) -> usize {
+        self.request.space.hbm_gib.len()
+    }
+
+    /// The share of a model at a width and micro-batch, where the request has it.
+    pub fn share(&self, model: usize, width: u64, micro_batch: u64) -> Option<&Share> {
+        self.models[model].shares.iter().find(|share| {
+            (share.setting.tensor_parallel, share.setting.micro_batch) == (width, micro_batch)
+        })
+    }
+
+    /// What a share asks of its placement on devices with `memory` bytes; `step_per_gibi` is what
+    /// the optimizer takes there.
+    pub fn job(&self, share: &Share, memory: u64, step_per_gibi: u64) -> Job {
+        Job {
+            micro_batches: self.request.global_batch / share.setting.micro_batch,
+            devices: self.request.devices,
+            memory,
+            links: Links::Network(self.physics.network),
+            per_parameter: PerParameter {
+                weight: self.optimizer.weight().0,
+                gradient: self.optimizer.gradient().0,
+                state: self.optimizer.state().0,
+                step_per_gibi,
+            },
+            time_model: self.request.time_model,
+        }
+    }
+
+    /// How designs are judged, each model's own best as the answer tells it.
+    pub fn judge(&self, facts: &[ModelFacts]) -> Judge {
+        let sequences = self.request.global_batch as f64;
+        let stakes = self.models.iter().zip(facts).map(|(model, facts)| Stake {
+            weight: model.weight,
+            sequences,
+            tokens: sequences * model.sequence as f64,
+            own_best: facts.own_best_cost,
+        });
+        Judge {
+            objective: self.request.objective,
+            combine: self.request.combine,
+            stakes: stakes.collect(),
+        }
+    }
+}
+
+impl Trained {
+    fn new(
+        request: &Request,
+        model: &Model,
+        sequence: u64,
+        weight: f64,
+        element: Bytes,
+    ) -> Result<Self, String> {
+        let attention = if request.attention == "stored" {
+            Attention::Stored
+        } else {
+            Attention::Recomputed
+        };
+        let legal = legal_widths(&model.spec);
+        let mut shares = Vec::new();
+        for &width in request.tensor_parallel.iter().filter(|&width| legal.contains(width)) {
+            for &micro_batch in &request.micro_batches {
+                let setting = Setting {
+                    micro_batch,
+                    sequence,
+                    tensor_parallel: width,
+                    sequence_parallel: request.sequence_parallel && width > 1,
+                    attention,
+                    element,
+                };
+                shares.push(shard(model, setting).map_err(|reason| reason.to_string())?);
+            }
+        }
+        if shares.is_empty() {
+            return Err("none of the tensor-parallel widths divides it".into());
+        }
+        Ok(Self {
+            name: String::new(),
+            sequence,
+            weight,
+            parameters: model.parameters(),
+            flops_per_sequence: flops_per_sequence(model, sequence)?,
+            shares,
+        })
+    }
+
+    /// The widths of its shares, each once.
+    pub fn widths(&self) -> Vec<u64> {
+        let mut widths: Vec<u64> =
+            self.shares.iter().map(|share| share.setting.tensor_parallel).collect();
+        widths.dedup();
+        widths
+    }
+}
+
+/// Operations of training one sequence, nothing computed twice.
+fn flops_per_sequence(model: &Model, sequence: u64) -> Result<Flops, String> {
+    let setting = Setting {
+        micro_batch: 1,
+        sequence,
+        tensor_parallel: 1,
+        sequence_parallel: false,
+        attention: Attention::Stored,
+        element: Bytes(2),
+    };
+    let share = shard(model, setting).map_err(|reason| reason.to_string())?;
+    let layers = share.sequence.iter().map(|&kind| &share.kinds[kind]);
+    let ops = layers.flat_map(|layer| layer.forward.nodes().iter().chain(layer.backward.nodes()));
+    Ok(ops.map(Op::flops).sum())
+}
