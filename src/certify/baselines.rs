@@ -19,10 +19,10 @@ use super::entry;
 use super::entry::Expected;
 use super::feasible;
 use super::feasible::Layers;
+use super::placed::Origin;
+use super::placed::even_ends;
 use super::rebuild::Question;
 use super::result::Held;
-use super::result::Origin;
-use super::result::even_ends;
 
 /// The four baselines in order, each with its chip.
 struct Compared {
@@ -129,8 +129,7 @@ fn one(
     let chip = match (&expected.chip, &claimed.entry) {
         (Chip::Built(chip), _) => chip.clone(),
         (Chip::OfSpace, Some(entry)) => {
-            let mut chips =
-                (0..question.candidates.len()).map(|design| question.chip(design, hbm));
+            let mut chips = (0..question.candidates.len()).map(|design| question.chip(design, hbm));
             let of_space = chips.find(|chip| design::facts(chip, None, None) == entry.design);
             let missing = || FalseClaim::new(format!("{path}.entry.design"), "a design", "none");
             Some(of_space.ok_or_else(missing)?)
@@ -170,9 +169,10 @@ fn one(
 
 /// The geometric mean of how much longer a batch takes than on the winner.
 fn ratio(held: &[Held], winner: &[Held]) -> f64 {
-    let logs = held.iter().zip(winner).map(|(base, winner)| {
-        (base.standing.time.0 as f64 / winner.standing.time.0 as f64).ln()
-    });
+    let logs = held
+        .iter()
+        .zip(winner)
+        .map(|(base, winner)| (base.standing.time.0 as f64 / winner.standing.time.0 as f64).ln());
     (logs.sum::<f64>() / held.len() as f64).exp()
 }
 
@@ -194,7 +194,9 @@ fn hindrance(question: &Question, chip: &Accelerator, given: bool) -> Option<Str
         };
         let Degrees { stages, data_parallel, tensor_parallel } = degrees;
         (!degrees_fit(question, model, degrees, capacity)).then(|| {
-            format!("{stages} stages x {data_parallel} replicas x {tensor_parallel} wide do not fit")
+            format!(
+                "{stages} stages x {data_parallel} replicas x {tensor_parallel} wide do not fit"
+            )
         })
     })
 }

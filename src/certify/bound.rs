@@ -23,8 +23,8 @@ use super::operator::price;
 use super::phases::Case;
 use super::phases::LayerTimes;
 use super::phases::Phases;
+use super::placed::most_frequent;
 use super::rebuild::Question;
-use super::result::most_frequent;
 
 /// Femtojoules of one multiply-accumulate.
 const MULTIPLY_ACCUMULATE: f64 = 938.0;
@@ -118,8 +118,7 @@ impl<'a> Bounds<'a> {
                 energy = energy.min(share.energy(*recompute, &times, &chip));
             }
         }
-        (time < f64::INFINITY)
-            .then(|| {
+        (time < f64::INFINITY).then(|| {
             let time = u64::try_from(lowered(time)).unwrap_or(u64::MAX);
             Standing { time: Time(time), energy: Energy(lowered(energy)) }
         })
@@ -130,8 +129,7 @@ impl ShareBound {
     fn new(question: &Question, share: &Share, shapes: &[(u64, u64)]) -> Self {
         let count = |kind: usize| share.sequence.iter().filter(|&&at| at == kind).count() as f64;
         let chip = question.chip(0, 0);
-        let place =
-            Place { chip: &chip, cluster: &question.cluster, costs: question.vector_costs };
+        let place = Place { chip: &chip, cluster: &question.cluster, costs: question.vector_costs };
         let passes = share.kinds.iter().map(|kind| {
             [&kind.forward, &kind.backward].map(|ops| PassBound::new(ops, share, place, shapes))
         });

@@ -11,10 +11,10 @@ use super::claims::FalseClaim;
 use super::claims::equal;
 use super::claims::require;
 use super::design;
+use super::placed::Origin;
 use super::rebuild::Question;
 use super::result;
 use super::result::Held;
-use super::result::Origin;
 
 /// Which chip an entry must be about.
 pub struct Expected<'a> {

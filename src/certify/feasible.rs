@@ -53,7 +53,8 @@ impl Layers {
         // Nothing is sent to the first layer, which reads ids.
         inputs[0] = 0;
         let mut wide = vec![0];
-        kinds().for_each(|kind| wide.push(wide[wide.len() - 1] + usize::from(kind.tensor_parallel)));
+        kinds()
+            .for_each(|kind| wide.push(wide[wide.len() - 1] + usize::from(kind.tensor_parallel)));
         Self {
             parameters: summed(kinds().map(|kind| kind.parameters.into()).collect()),
             kept: summed(kinds().map(|kind| kind.kept.0.into()).collect()),
@@ -215,7 +216,8 @@ pub fn hindrance(question: &Question, model: usize) -> Option<String> {
         layers.memory(layer, layer + 1, 1, kept, &room)
     };
     let needs = (0..layers.len()).map(|layer| (alone(layer), layer));
-    let (needed, layer) = needs.max_by_key(|&(needed, layer)| (needed, std::cmp::Reverse(layer)))?;
+    let (needed, layer) =
+        needs.max_by_key(|&(needed, layer)| (needed, std::cmp::Reverse(layer)))?;
     let hindrance = if needed > room.capacity {
         Hindrance::Layer {
             layer,

@@ -152,8 +152,7 @@ fn is_tile(tile: u64, side: u64, part: u64) -> bool {
 
 /// The whole size, or a power of two or three times one, if that is less.
 fn is_glb_tile(tile: u64, size: u64) -> bool {
-    let round = tile.is_power_of_two()
-        || (tile.is_multiple_of(3) && (tile / 3).is_power_of_two());
+    let round = tile.is_power_of_two() || (tile.is_multiple_of(3) && (tile / 3).is_power_of_two());
     tile == size || (tile < size && round)
 }
 

@@ -23,13 +23,13 @@ use super::claims::require;
 use super::entry;
 use super::entry::Expected;
 use super::feasible;
+use super::placed::Origin;
 use super::proof;
 use super::ranking;
 use super::ranking::Place;
 use super::rebuild::Question;
 use super::replay;
 use super::result::Held;
-use super::result::Origin;
 use super::sensitivity;
 use super::table;
 use super::table::Judging;
@@ -48,12 +48,22 @@ pub struct Verified {
     pub evaluated_again: usize,
 }
 
+/// An outcome that holds as far as no solver is needed.
+pub struct Judged {
+    /// What was verified.
+    pub verified: Verified,
+    /// The table as it was read.
+    pub(super) rows: Vec<Row>,
+    /// How designs are compared.
+    pub(super) judge: Judge,
+}
+
 /// Judges an outcome and the cells of its designs.csv without any solver.
 pub fn check(
     question: &Question,
     outcome: &Outcome,
     cells: &[Vec<String>],
-) -> Result<Verified, FalseClaim> {
+) -> Result<Judged, FalseClaim> {
     header(outcome)?;
     models(question, &outcome.models)?;
     let judge = question.judge(&outcome.models);
@@ -69,7 +79,7 @@ pub fn check(
     let mut verified = answers.check(&fits)?;
     verified.pairs = rows.len() * question.n_sizes();
     proof::check(question, &judge, &rows, &outcome.proof)?;
-    Ok(verified)
+    Ok(Judged { verified, rows, judge })
 }
 
 fn header(outcome: &Outcome) -> Verdict {
@@ -201,12 +211,12 @@ impl Answers<'_> {
             .map(|((path, entry), place)| self.entry(path, entry, *place))
             .collect();
         let held: Vec<Vec<Held>> = held.into_iter().collect::<Result<_, _>>()?;
-        let mut verified = Verified { plans: held.len() * question.models.len(), ..Verified::default() };
+        let mut verified =
+            Verified { plans: held.len() * question.models.len(), ..Verified::default() };
         match (&outcome.winner, winner) {
             (Some(entry), Some((hbm, design))) => {
                 equal("limited_by", &outcome.limited_by, &limits(entry))?;
-                verified.plans +=
-                    baselines::check(question, self.judge, outcome, hbm, &held[0])?;
+                verified.plans += baselines::check(question, self.judge, outcome, hbm, &held[0])?;
                 let chip = question.chip(design, hbm);
                 sensitivity::check(question, &chip, &outcome.sensitivities)?;
             }
@@ -218,7 +228,8 @@ impl Answers<'_> {
         }
         let compared = outcome.baselines.iter().filter_map(|baseline| baseline.entry.as_ref());
         let entries = listed.iter().map(|((_, entry), _)| *entry).chain(compared);
-        verified.passes = entries.flat_map(|entry| &entry.results).map(|r| 2 * r.layers.len()).sum();
+        verified.passes =
+            entries.flat_map(|entry| &entry.results).map(|r| 2 * r.layers.len()).sum();
         Ok(verified)
     }
 

@@ -217,5 +217,11 @@ fn parts(ops: &Dag<Op>, running: &[Running], makespan: Time, time: Time) -> Brea
     }
     ticks[Spent::Memory as usize] += time.0 - makespan.0;
     let [tensor, vector, memory, network] = ticks.map(|ticks| Time(ticks).seconds());
-    Breakdown { tensor, vector, memory, tensor_parallel_collectives: network, ..Breakdown::default() }
+    Breakdown {
+        tensor,
+        vector,
+        memory,
+        tensor_parallel_collectives: network,
+        ..Breakdown::default()
+    }
 }

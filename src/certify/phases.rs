@@ -11,8 +11,8 @@ use crate::plan::Recompute;
 use crate::plan::TimeModel;
 use crate::units::Bytes;
 
+use super::placed::most_frequent;
 use super::rebuild::Question;
-use super::result::most_frequent;
 
 /// What decides which cases are possible.
 pub struct Phases {
@@ -204,16 +204,12 @@ impl Phases {
     /// before it.
     fn time_with_last_stage(&self, case: &Case, once: f64, twice: f64, others: f64) -> f64 {
         let most = case.last_stage.min(self.repeated);
-        let sum = |last: u64| {
-            last as f64 * once + (self.repeated - last) as f64 * twice + others
-        };
+        let sum = |last: u64| last as f64 * once + (self.repeated - last) as f64 * twice + others;
         let by_average = self.time_of(case, sum(most), sum(most) / case.stages as f64);
         if case.rounds == 1 {
             return by_average;
         }
-        let before = |last: u64| {
-            (self.repeated - last).div_ceil(case.stages - 1) as f64 * twice
-        };
+        let before = |last: u64| (self.repeated - last).div_ceil(case.stages - 1) as f64 * twice;
         // Up to the balance each further layer in the last stage shortens both; beyond it, the
         // slowest stage grows by more than is saved.
         let (mut low, mut high) = (0, self.repeated);

@@ -15,9 +15,6 @@ use crate::parallel::Setting;
 use crate::parallel::Share;
 use crate::parallel::legal_widths;
 use crate::parallel::shard;
-use crate::plan::Job;
-use crate::plan::Links;
-use crate::plan::PerParameter;
 use crate::plan::schedule::Rule;
 use crate::search::Judge;
 use crate::search::ModelFacts;
@@ -138,24 +135,6 @@ impl Question {
         })
     }
 
-    /// What a share asks of its placement on devices with `memory` bytes; `step_per_gibi` is what
-    /// the optimizer takes there.
-    pub fn job(&self, share: &Share, memory: u64, step_per_gibi: u64) -> Job {
-        Job {
-            micro_batches: self.request.global_batch / share.setting.micro_batch,
-            devices: self.request.devices,
-            memory,
-            links: Links::Network(self.physics.network),
-            per_parameter: PerParameter {
-                weight: self.optimizer.weight().0,
-                gradient: self.optimizer.gradient().0,
-                state: self.optimizer.state().0,
-                step_per_gibi,
-            },
-            time_model: self.request.time_model,
-        }
-    }
-
     /// How designs are judged, each model's own best as the answer tells it.
     pub fn judge(&self, facts: &[ModelFacts]) -> Judge {
         let sequences = self.request.global_batch as f64;
@@ -181,11 +160,8 @@ impl Trained {
         weight: f64,
         element: Bytes,
     ) -> Result<Self, String> {
-        let attention = if request.attention == "stored" {
-            Attention::Stored
-        } else {
-            Attention::Recomputed
-        };
+        let attention =
+            if request.attention == "stored" { Attention::Stored } else { Attention::Recomputed };
         let legal = legal_widths(&model.spec);
         let mut shares = Vec::new();
         for &width in request.tensor_parallel.iter().filter(|&width| legal.contains(width)) {

@@ -38,12 +38,7 @@ struct Known<'a> {
 }
 
 /// Judges the statuses of all designs with one size of memory.
-pub fn check(
-    hbm: usize,
-    rows: &[Row],
-    judge: &Judge,
-    request: &Request,
-) -> Result<(), FalseClaim> {
+pub fn check(hbm: usize, rows: &[Row], judge: &Judge, request: &Request) -> Result<(), FalseClaim> {
     let gib = request.space.hbm_gib[hbm];
     let mut order: Vec<(f64, u128, usize)> = rows
         .iter()

@@ -90,9 +90,9 @@ fn one(
             (!(0..question.models.len()).all(fits)).then_some("does not fit")
         }
     };
-    let area = built.filter(|_| note.is_none()).map(|turned| {
-        turned.total_area().0 as f64 / chip.total_area().0 as f64
-    });
+    let area = built
+        .filter(|_| note.is_none())
+        .map(|turned| turned.total_area().0 as f64 / chip.total_area().0 as f64);
     let plausible = said.throughput_ratio.is_some_and(|ratio| ratio.is_finite() && ratio > 0.0);
     if plausible != note.is_none() {
         let said = format!("{:?}", said.throughput_ratio);

@@ -222,9 +222,7 @@ impl Judging<'_> {
         };
         self.possible(cells, hbm, at, status, bound.is_some())?;
         let found = match (status, &bounds) {
-            (Status::Evaluated, Some(bounds)) => {
-                Some(self.evaluated(layout, cells, hbm, bounds)?)
-            }
+            (Status::Evaluated, Some(bounds)) => Some(self.evaluated(layout, cells, hbm, bounds)?),
             _ => {
                 let empty = at + 2..layout.size(hbm + 1);
                 empty.into_iter().try_for_each(|column| cells.is_text(column, ""))?;
@@ -354,7 +352,8 @@ impl Judging<'_> {
         model: usize,
         used: u64,
     ) -> Result<Strategy, FalseClaim> {
-        let recompute = Recompute::ALL.into_iter().find(|how| how.to_string() == cells.text(at + 4));
+        let recompute =
+            Recompute::ALL.into_iter().find(|how| how.to_string() == cells.text(at + 4));
         let strategy = Strategy {
             data_parallel: cells.whole(at)?,
             stages: cells.whole(at + 1)?,

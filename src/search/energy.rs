@@ -44,12 +44,28 @@ pub fn of_batch(batch: &Batch) -> Energy {
         + at_rest(chip, found.rank.devices, time)
 }
 
-/// Energy that no way to train can do without, where a batch has so many micro-batches: one
-/// multiplication for each multiply-accumulate, and each byte through HBM once.
-pub fn least(division: &Division, chip: &Accelerator, micro_batches: u64) -> Energy {
+/// Energy that no way to train can do without, where a batch has so many micro-batches and all
+/// layers together load a stage with `load` picoseconds at the least: one multiplication for each
+/// multiply-accumulate, each byte through HBM once, and power at rest while stages are loaded.
+pub fn least(
+    division: &Division,
+    chip: &Accelerator,
+    micro_batches: u64,
+    recompute: Recompute,
+    load: f64,
+) -> Energy {
     let hbm_fj = chip.vector(Use::Spread).energies.hbm;
-    let one_device = Energy(division.least_energy(hbm_fj));
-    one_device * micro_batches * division.share.setting.tensor_parallel
+    let forward_passes = if recompute == Recompute::Full { 2 } else { 1 };
+    let one_device = Energy(division.least_energy(hbm_fj, forward_passes));
+    let loaded = division.devices_per_stage() as f64 * micro_batches as f64 * load;
+    let at_rest = chip.static_power_uw() as f64 * loaded / 1000.0;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an energy is positive; lowered by more than the error of a few floats"
+    )]
+    let at_rest = Energy((at_rest * (1.0 - 1e-9)) as u128);
+    one_device * micro_batches * division.share.setting.tensor_parallel + at_rest
 }
 
 /// All passes of one micro-batch through the pipeline, on one device of the width.

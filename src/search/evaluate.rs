@@ -117,7 +117,8 @@ impl<'a> Evaluator<'a> {
             .iter()
             .map(|way| {
                 let micro_batches = self.micro_batches(&divisions[way.division]);
-                energy::least(&divisions[way.division], &ground.chip, micro_batches)
+                let division = &divisions[way.division];
+                energy::least(division, &ground.chip, micro_batches, way.recompute, way.load)
             })
             .min()?;
         Some(Standing { time: Time(time), energy })
@@ -173,7 +174,7 @@ impl<'a> Evaluator<'a> {
             }
         }
         let (_, division, found, timed) = best?;
-        let way = Way { bound: 0, division, recompute: found.placement.recompute };
+        let way = Way { bound: 0, division, recompute: found.placement.recompute, load: 0.0 };
         let time = found.rank.time;
         let settled = self.settled(way, &divisions[division], found, timed, chip, time);
         Some(Best { given: true, ..settled })
@@ -220,7 +221,12 @@ impl<'a> Evaluator<'a> {
         let mut ways = Vec::new();
         for (division, optimism) in ground.optimism.iter().enumerate() {
             let least = optimism.least_times(ground.array, ground.memory, &rates, &mut scratch);
-            ways.extend(least.map(|(recompute, bound)| Way { bound, division, recompute }));
+            ways.extend(least.map(|(recompute, bound, load)| Way {
+                bound,
+                division,
+                recompute,
+                load,
+            }));
         }
         ways
     }
@@ -331,6 +337,8 @@ struct Way {
     bound: u64,
     division: usize,
     recompute: Recompute,
+    /// What all layers together load a stage with at the least, in picoseconds.
+    load: f64,
 }
 
 /// A division with its exact layer times.

@@ -73,7 +73,7 @@ pub struct LayerTimes {
 
 impl Ground {
     /// Finds all cases; `exchange(replicas, stages)` is a lower bound on the time that some stage
-    /// needs to exchange its gradients, not falling in the number of replicas.
+    /// needs to exchange its gradients.
     pub fn survey(terrain: Terrain, exchange: impl Fn(u64, u64) -> u64) -> Self {
         let mut cases: Vec<Case> = Vec::new();
         let most_stages = terrain.layers.min(terrain.devices / terrain.devices_per_stage);
@@ -83,7 +83,7 @@ impl Ground {
             let most_replicas =
                 (terrain.devices / (terrain.devices_per_stage * stages)).min(terrain.micro_batches);
             // Replicas are taken in groups that the bound does not tell apart: the rounds of the
-            // largest of the group, the exchange of the smallest.
+            // largest of the group, the least exchange of any of them.
             let mut least = 1;
             while least <= most_replicas {
                 let greatest = (least + least / 4).min(most_replicas);
@@ -91,7 +91,11 @@ impl Ground {
                 if terrain.may_fit(stages, rounds) {
                     let end = match terrain.time_model {
                         TimeModel::Published => 0,
-                        TimeModel::OneForwardOneBackward => exchange(least, stages),
+                        TimeModel::OneForwardOneBackward => {
+                            let each =
+                                (least..=greatest).map(|replicas| exchange(replicas, stages));
+                            each.min().unwrap_or(0)
+                        }
                     };
                     let last_stage = terrain.most_layers(1, rounds);
                     let case = Case { stages, rounds, end, last_stage };

@@ -4,7 +4,6 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::ModelFacts;
 use super::Setup;
 use super::evaluate::Evaluator;
 use super::objective::Certainty;
@@ -106,18 +105,6 @@ pub fn survey(setup: &Setup, memory: &dyn Memory, observer: &dyn Observer) -> Su
         own_best.push(best_of(&walks).map(|(_, chosen)| chosen[0].standing));
     }
     Survey { judge, walks, own_best, complete }
-}
-
-impl Judge {
-    /// How a finished search judged, with each model's own best as the outcome tells it.
-    pub fn of(setup: &Setup, models: &[ModelFacts]) -> Self {
-        let everything: Vec<usize> = (0..setup.trainings.len()).collect();
-        let mut judge = judge(setup, &everything);
-        for (stake, facts) in judge.stakes.iter_mut().zip(models) {
-            stake.own_best = facts.own_best_cost;
-        }
-        judge
-    }
 }
 
 /// How the given models are judged together; own bests are not known yet.

@@ -112,20 +112,27 @@ impl Division {
         }
     }
 
-    /// Femtojoules of one micro-batch through all layers on one device, at the least: each
-    /// multiply-accumulate, and each byte that must cross HBM, at `hbm_fj` for 8 of them.
-    pub fn least_energy(&self, hbm_fj: u64) -> u128 {
-        let of_kind = |kind: usize| -> u128 {
-            self.needs[kind]
-                .iter()
-                .flat_map(Dag::nodes)
-                .map(|needs| {
-                    let macs = needs.matmul.map_or(0, |matmul| matmul.flops().0 / 2);
-                    macs * u128::from(MAC_FJ) + u128::from(needs.hbm_bytes) * u128::from(hbm_fj) / 8
-                })
-                .sum()
+    /// Femtojoules of one micro-batch through all layers on one device, at the least, forward so
+    /// often: each multiply-accumulate, and each byte that must cross HBM, at `hbm_fj` for 8.
+    pub fn least_energy(&self, hbm_fj: u64, forward_passes: u128) -> u128 {
+        let of_pass = |pass: &Dag<Needs>| -> u128 {
+            let of_op = |needs: &Needs| {
+                let macs = needs.matmul.map_or(0, |matmul| matmul.flops().0 / 2);
+                macs * u128::from(MAC_FJ) + u128::from(needs.hbm_bytes) * u128::from(hbm_fj) / 8
+            };
+            pass.nodes().iter().map(of_op).sum()
         };
-        self.share.sequence.iter().map(|&kind| of_kind(kind)).sum()
+        let of_kind = |[forward, backward]: &[Dag<Needs>; 2]| {
+            of_pass(forward) * forward_passes + of_pass(backward)
+        };
+        let kinds = self.needs.iter().zip(self.occurrences());
+        kinds.map(|(passes, count)| of_kind(passes) * u128::from(count)).sum()
+    }
+
+    /// Devices that every stage takes at the least.
+    pub fn devices_per_stage(&self) -> u64 {
+        let all_are_wide = self.share.kinds.iter().all(|kind| kind.tensor_parallel);
+        if all_are_wide { self.share.setting.tensor_parallel } else { 1 }
     }
 
     /// How often each kind of layer occurs.
@@ -149,10 +156,9 @@ impl Division {
         let layer: &LayerShare = &self.share.kinds[kind];
         let held = &job.per_parameter;
         let width = self.share.setting.tensor_parallel;
-        let all_are_wide = self.share.kinds.iter().all(|kind| kind.tensor_parallel);
         let terrain = Terrain {
             devices: job.devices,
-            devices_per_stage: if all_are_wide { width } else { 1 },
+            devices_per_stage: self.devices_per_stage(),
             micro_batches: job.micro_batches,
             layers: self.share.sequence.len() as u64,
             repeated,
@@ -174,15 +180,15 @@ impl Division {
 
 impl Optimism {
     /// For each recompute choice, a time per batch that no placement can beat on a design with
-    /// these rates, the `array`-th shape and the `memory`-th size; choices that surely do not fit
-    /// are left out.
+    /// these rates, the `array`-th shape and the `memory`-th size, and the least load of all
+    /// layers together; choices that surely do not fit are left out.
     pub fn least_times<'a>(
         &'a self,
         array: usize,
         memory: usize,
         rates: &Rates,
         scratch: &mut Vec<f64>,
-    ) -> impl Iterator<Item = (Recompute, u64)> + use<'a> {
+    ) -> impl Iterator<Item = (Recompute, u64, f64)> + use<'a> {
         let mut times = LayerTimes::default();
         for (kind, [forward, backward]) in self.sketches[array].iter().enumerate() {
             let forward = forward.least_time(rates, scratch);
@@ -194,9 +200,13 @@ impl Optimism {
                 times.others_backward += backward * self.occurrences[kind] as f64;
             }
         }
-        self.grounds[memory]
-            .iter()
-            .filter_map(move |(recompute, ground)| Some((*recompute, ground.least_time(times)?)))
+        let repeated = self.repeated.1 as f64;
+        let forward = repeated * times.forward + times.others_forward;
+        let backward = repeated * times.backward + times.others_backward;
+        self.grounds[memory].iter().filter_map(move |(recompute, ground)| {
+            let again = if *recompute == Recompute::Full { forward } else { 0.0 };
+            Some((*recompute, ground.least_time(times)?, again + forward + backward))
+        })
     }
 }
 
