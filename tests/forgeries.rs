@@ -18,16 +18,16 @@ use phaze::search::References;
 use serde_json::Value;
 use serde_json::json;
 
-/// A space of a few dozen designs.
+/// A space of about a hundred designs.
 const SMALL: [&str; 18] = [
     "--micro-batch",
     "1,2",
     "--fix",
     "depth=64",
     "--fix",
-    "glb_mib=32",
-    "--fix",
-    "vector_cores=4",
+    "glb_mib=16,32",
+    "--space",
+    "vector_cores=1..256",
     "--space",
     "tensor_cores=16..256",
     "--space",
@@ -139,8 +139,6 @@ fn check(real: &Real, lies: &[Lie]) {
     for (name, by, tell) in lies {
         let mut files = Files { outcome: real.outcome.clone(), cells: real.cells.clone() };
         tell(&mut files);
-        let changed = files.outcome != real.outcome || files.cells != real.cells;
-        assert!(changed, "{name} changes nothing");
         match rejected(real, &files) {
             Some((found, _)) if found == *by => {}
             other => believed.push(format!("{name}: {other:?}")),
@@ -296,7 +294,10 @@ const LIES: &[Lie] = &[
     ("another sentence", Check, |f| {
         f.set(&format!("{WINNER}/strategy/sentence"), json!("one replica"));
     }),
-    ("less waiting", Check, |f| f.times(&format!("{WINNER}/breakdown_s/tensor"), 0.9)),
+    ("less on tensor cores", Check, |f| {
+        let total = f.outcome["winner"]["results"][0]["time_per_batch_s"].as_f64().unwrap();
+        f.set(&format!("{WINNER}/breakdown_s/tensor"), json!(total / 7.0));
+    }),
     ("another bubble", Check, |f| {
         let total = f.outcome["winner"]["results"][0]["time_per_batch_s"].as_f64().unwrap();
         f.set(&format!("{WINNER}/breakdown_s/bubble"), json!(total / 3.0));
@@ -498,7 +499,7 @@ const LIES: &[Lie] = &[
     ("more designs", Check, |f| f.plus("/proof/designs", 1)),
     ("another statement", Check, |f| f.set("/proof/statement", json!("Proved: trust me."))),
     ("another limit", Check, |f| f.set("/limited_by/0/what", json!("patience"))),
-    ("another share", Check, |f| f.times("/limited_by/0/share", 0.5)),
+    ("another share", Check, |f| f.set("/limited_by/0/share", json!(0.123))),
     ("no limits", Check, |f| f.set("/limited_by", json!([]))),
     ("another knob", Check, |f| f.set("/sensitivities/0/knob", json!("luck"))),
     ("another change", Check, |f| f.set("/sensitivities/0/change", json!("halved"))),
@@ -548,19 +549,19 @@ const LIES: &[Lie] = &[
     }),
     ("an evaluated row that is consistently slower", Deep, slower_row),
     ("a row best with another memory", Check, |f| {
-        let row = f.row("best_hbm_gib", "32");
-        f.cell(row, "best_hbm_gib", "64");
+        let row = f.row("best_hbm_gib", "64");
+        f.cell(row, "best_hbm_gib", "32");
     }),
     ("more utilisation of a row", Check, |f| {
-        let row = f.row("best_hbm_gib", "32");
+        let row = f.row("best_hbm_gib", "64");
         f.cell(row, "mfu", "0.99");
     }),
     ("a recompute that was not asked for", Check, |f| {
-        let row = f.row("best_hbm_gib", "32");
+        let row = f.row("best_hbm_gib", "64");
         f.cell(row, "recompute", "stage");
     }),
     ("more stages of a row", Check, |f| {
-        let row = f.row("best_hbm_gib", "32");
+        let row = f.row("best_hbm_gib", "64");
         f.cell(row, "pipeline_stages", "1000");
     }),
     ("an unproved value", Deep, |f| {
@@ -597,49 +598,23 @@ fn first_matmul(files: &Files, inner: &str) -> String {
     format!("{WINNER}/layers/1/forward/operators/{at}{inner}")
 }
 
-/// The worst evaluated row that has no entry takes a little longer, in every figure.
+/// An evaluated row takes a nanosecond longer with a memory that is not its best, in every figure.
 fn slower_row(files: &mut Files) {
-    let told: Vec<u64> = ["top", "pareto"]
-        .iter()
-        .flat_map(|list| files.outcome[*list]["entries"].as_array().unwrap())
-        .chain([
-            &files.outcome["best_by_hbm"][0]["entry"],
-            &files.outcome["best_by_hbm"][1]["entry"],
-        ])
-        .filter_map(|entry| entry["design"]["index"].as_u64())
-        .collect();
+    let best = files.outcome["best_by_hbm"][0]["entry"]["design"]["index"].as_u64().unwrap();
+    let front = files.outcome["pareto"]["entries"].as_array().unwrap();
+    let told: Vec<u64> =
+        front.iter().filter_map(|entry| entry["design"]["index"].as_u64()).chain([best]).collect();
     let (status, best) = (files.column("status_hbm32"), files.column("best_hbm_gib"));
-    let row = (1..files.cells.len())
-        .find(|&row| {
-            let cells = &files.cells[row];
-            cells[status] == "evaluated"
-                && cells[best] == "32"
-                && files.cells[row][files.column("status_hbm64")] != "evaluated"
-                && !told.contains(&(row as u64 - 1))
-        })
-        .expect("some evaluated row has no entry");
-    let scale = |columns: &[&str], factor: f64, files: &mut Files| {
-        for name in columns {
-            let at = files.column(name);
-            let value: f64 = files.cells[row][at].parse().unwrap();
-            files.cells[row][at] = (value * factor).to_string();
-        }
+    let fits = |row: usize| {
+        let cells = &files.cells[row];
+        cells[status] == "evaluated" && cells[best] == "64" && !told.contains(&(row as u64 - 1))
     };
-    let at = files.column("time_per_batch_s_hbm32");
-    let ticks = (files.cells[row][at].parse::<f64>().unwrap() * 1e12).round();
-    let later = ticks + 1000.0;
-    let factor = later / ticks;
-    files.cells[row][at] = format!("{:.12}", later / 1e12);
-    scale(&["time_per_batch_s"], factor, files);
-    let slower = [
-        "value_hbm32",
-        "value",
-        "throughput_sequences_per_s",
-        "tokens_per_s",
-        "mfu",
-        "average_power_w",
-    ];
-    scale(&slower, 1.0 / factor, files);
+    let row = (1..files.cells.len()).find(|&row| fits(row)).unwrap();
+    let (time, value) = (files.column("time_per_batch_s_hbm32"), files.column("value_hbm32"));
+    let ticks = (files.cells[row][time].parse::<f64>().unwrap() * 1e12).round();
+    let figure: f64 = files.cells[row][value].parse().unwrap();
+    files.cells[row][time] = format!("{:.12}", (ticks + 1000.0) / 1e12);
+    files.cells[row][value] = (figure * ticks / (ticks + 1000.0)).to_string();
 }
 
 fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
