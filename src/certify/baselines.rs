@@ -36,7 +36,7 @@ struct Compared {
 /// Which chip a baseline stands on.
 enum Chip {
     /// This one; `None` where it cannot be built.
-    Built(Option<Accelerator>),
+    Built(Option<Box<Accelerator>>),
     /// Some design of the space.
     OfSpace,
 }
@@ -66,8 +66,8 @@ fn compared(question: &Question, hbm: usize) -> Vec<Compared> {
     let gib = size.0 >> 30;
     let references = &question.references;
     let like = Design { hbm: size, ..references.tpuv4_like };
-    let like = Accelerator::new(like, &question.physics).ok();
-    let real = Accelerator::new(references.tpuv4.0, &references.tpuv4.1).ok();
+    let like = Accelerator::new(like, &question.physics).ok().map(Box::new);
+    let real = Accelerator::new(references.tpuv4.0, &references.tpuv4.1).ok().map(Box::new);
     vec![
         Compared {
             name: "tpuv4-like, expert strategy",
@@ -127,7 +127,7 @@ fn one(
         winner_ratio: None,
     };
     let chip = match (&expected.chip, &claimed.entry) {
-        (Chip::Built(chip), _) => chip.clone(),
+        (Chip::Built(chip), _) => chip.as_deref().cloned(),
         (Chip::OfSpace, Some(entry)) => {
             let mut chips = (0..question.candidates.len()).map(|design| question.chip(design, hbm));
             let of_space = chips.find(|chip| design::facts(chip, None, None) == entry.design);
@@ -153,7 +153,7 @@ fn one(
             let held = entry::check(&path, question, judge, &about, entry)?;
             found.winner_ratio = Some(ratio(&held, winner));
             // It was judged above, key by key.
-            found.entry = claimed.entry.clone();
+            found.entry.clone_from(&claimed.entry);
         }
         (Some(_), Some(reason), _) => {
             return Err(FalseClaim::new(format!("{path}.entry"), "an entry", reason));

@@ -217,12 +217,10 @@ impl PassBound {
         Self {
             steps: shapes.iter().map(steps_on).collect(),
             lane_cycles: of_ops(&|op| lane_cycles(op, place)),
-            hbm_bytes: of_ops(&|op| match &op.work {
-                Work::Collective(_) => 0.0,
-                _ => {
-                    let (read, written) = op.hbm_bytes(share.setting.element);
-                    read.0 as f64 + written.0 as f64
-                }
+            hbm_bytes: of_ops(&|op| {
+                let (read, written) = op.hbm_bytes(share.setting.element);
+                let crosses = !matches!(op.work, Work::Collective(_));
+                if crosses { read.0 as f64 + written.0 as f64 } else { 0.0 }
             }),
             network: of_ops(&|op| match &op.work {
                 // No design changes what the network takes.

@@ -13,7 +13,7 @@ pub struct Cells<'a> {
     /// The names of the columns.
     pub names: &'a [String],
     /// As many cells.
-    pub cells: &'a [String],
+    pub texts: &'a [String],
 }
 
 impl Cells<'_> {
@@ -24,7 +24,7 @@ impl Cells<'_> {
 
     /// What stands in a column.
     pub fn text(&self, column: usize) -> &str {
-        &self.cells[column]
+        &self.texts[column]
     }
 
     /// A claim that a column does not hold what it should.

@@ -109,7 +109,7 @@ impl Solved {
     pub fn compare(&self, outcome: &Outcome, cells: &[Vec<String>]) -> Verdict {
         let names = self.cells.first().map_or(&[][..], Vec::as_slice);
         for (at, (said, is)) in cells.iter().zip(&self.cells).enumerate().skip(1) {
-            let said = Cells { design: at - 1, names, cells: said };
+            let said = Cells { design: at - 1, names, texts: said };
             for (column, found) in is.iter().enumerate() {
                 let part = if names[column].starts_with("bound_") { BOUND } else { SAME };
                 let claimed = said.text(column);

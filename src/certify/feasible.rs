@@ -99,18 +99,18 @@ impl Layers {
                 TimeModel::OneForwardOneBackward => (stages as u64).min(rounds),
             };
             let mut here: Vec<Option<u64>> = vec![None; n + 1];
-            for from in 0..n {
+            for (from, here) in here.iter_mut().enumerate().take(n) {
                 let mut most_kept = 0;
-                for to in from + 1..=n {
+                for (to, later) in after.iter().enumerate().skip(from + 1) {
                     most_kept = most_kept.max(self.kept[to] - self.kept[to - 1]);
                     // More layers never need less.
                     if self.memory(from, to, in_flight, most_kept, room) > room.capacity {
                         break;
                     }
-                    let Some(later) = after[to] else { continue };
+                    let Some(later) = later else { continue };
                     let devices = if self.wide[to] > self.wide[from] { self.width } else { 1 };
                     let all = later + devices;
-                    here[from] = Some(here[from].map_or(all, |known| known.min(all)));
+                    *here = Some(here.map_or(all, |known| known.min(all)));
                 }
             }
             best = best.into_iter().chain(here[0]).min();

@@ -176,6 +176,9 @@ fn same_as_one(facts: &ModelFacts) -> bool {
     super::claims::same(facts.own_best_cost, 1.0)
 }
 
+/// An entry with its path, and where it must be about.
+type Listed<'a> = ((String, &'a Entry), Place);
+
 /// The entries of an outcome and what follows from them.
 struct Answers<'a> {
     question: &'a Question,
@@ -213,18 +216,15 @@ impl Answers<'_> {
         let held: Vec<Vec<Held>> = held.into_iter().collect::<Result<_, _>>()?;
         let mut verified =
             Verified { plans: held.len() * question.models.len(), ..Verified::default() };
-        match (&outcome.winner, winner) {
-            (Some(entry), Some((hbm, design))) => {
-                equal("limited_by", &outcome.limited_by, &limits(entry))?;
-                verified.plans += baselines::check(question, self.judge, outcome, hbm, &held[0])?;
-                let chip = question.chip(design, hbm);
-                sensitivity::check(question, &chip, &outcome.sensitivities)?;
-            }
-            _ => {
-                require(outcome.limited_by.is_empty(), "limited_by", "a list", "empty")?;
-                require(outcome.sensitivities.is_empty(), "sensitivities", "a list", "empty")?;
-                baselines::none(outcome)?;
-            }
+        if let (Some(entry), Some((hbm, design))) = (&outcome.winner, winner) {
+            equal("limited_by", &outcome.limited_by, &limits(entry))?;
+            verified.plans += baselines::check(question, self.judge, outcome, hbm, &held[0])?;
+            let chip = question.chip(design, hbm);
+            sensitivity::check(question, &chip, &outcome.sensitivities)?;
+        } else {
+            require(outcome.limited_by.is_empty(), "limited_by", "a list", "empty")?;
+            require(outcome.sensitivities.is_empty(), "sensitivities", "a list", "empty")?;
+            baselines::none(outcome)?;
         }
         let compared = outcome.baselines.iter().filter_map(|baseline| baseline.entry.as_ref());
         let entries = listed.iter().map(|((_, entry), _)| *entry).chain(compared);
@@ -242,10 +242,7 @@ impl Answers<'_> {
         require(said.is_some() == is.is_some(), path, claimed, found)
     }
 
-    fn best_by_size<'b>(
-        &'b self,
-        places: &[Option<Place>],
-    ) -> Result<Vec<((String, &'b Entry), Place)>, FalseClaim> {
+    fn best_by_size<'b>(&'b self, places: &[Option<Place>]) -> Result<Vec<Listed<'b>>, FalseClaim> {
         let claimed = &self.outcome.best_by_hbm;
         let (said, is) = (claimed.len(), places.len());
         require(said == is, "best_by_hbm.length", said, is)?;
@@ -265,7 +262,7 @@ impl Answers<'_> {
         claimed: &'b Listing,
         exact: bool,
         places: &[Place],
-    ) -> Result<Vec<((String, &'b Entry), Place)>, FalseClaim> {
+    ) -> Result<Vec<Listed<'b>>, FalseClaim> {
         equal(&format!("{path}.exact"), &claimed.exact, &exact)?;
         let (said, is) = (claimed.entries.len(), places.len());
         require(said == is, format!("{path}.entries.length"), said, is)?;

@@ -204,7 +204,9 @@ pub fn profile_of(share: &Share, kinds: Vec<LayerProfile>) -> Profile {
 /// The kind of layer that occurs most often, the first of several.
 pub fn most_frequent(sequence: &[usize]) -> usize {
     let mut counts = vec![0_usize; sequence.iter().max().map_or(1, |most| most + 1)];
-    sequence.iter().for_each(|&kind| counts[kind] += 1);
+    for &kind in sequence {
+        counts[kind] += 1;
+    }
     let most = counts.iter().max().copied().unwrap_or(0);
     counts.iter().position(|&count| count == most).unwrap_or(0)
 }

@@ -3,6 +3,8 @@
 //! Of an evaluated design the times, energies and strategies are the answer's own; that they are
 //! those of the best way to train is for `deep` to say. Everything else is computed.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::plan::Recompute;
@@ -147,7 +149,7 @@ pub fn check(judging: &Judging, cells: &[Vec<String>]) -> Result<Vec<Row>, False
         .map(|(design, cells)| {
             let (said, is) = (cells.len(), names.len());
             require(said == is, format!("designs.csv: cells of design {design}"), said, is)?;
-            let cells = Cells { design, names: &names, cells };
+            let cells = Cells { design, names: &names, texts: cells };
             judging.row(&layout, &cells)
         })
         .collect();
@@ -163,13 +165,12 @@ impl Judging<'_> {
         let evaluated = pairs.iter().enumerate().filter_map(|(hbm, pair)| {
             pair.found.as_ref().map(|found| (found.merit.value, hbm, found))
         });
-        let best = match evaluated.min_by_key(|(value, hbm, _)| (*value, *hbm)) {
-            Some((_, hbm, found)) => Some((hbm, self.best(layout, cells, hbm, found)?)),
-            None => {
-                let columns = layout.best()..layout.model(layout.n_models);
-                columns.into_iter().try_for_each(|column| cells.is_text(column, ""))?;
-                None
-            }
+        let best = evaluated.min_by_key(|(value, hbm, _)| (*value, *hbm));
+        let best = if let Some((_, hbm, found)) = best {
+            Some((hbm, self.best(layout, cells, hbm, found)?))
+        } else {
+            empty(cells, layout.best()..layout.model(layout.n_models))?;
+            None
         };
         Ok(Row { pairs, best })
     }
@@ -208,26 +209,20 @@ impl Judging<'_> {
             .collect();
         let area = self.question.areas[cells.design];
         let merit = bounds.as_ref().map(|all| self.judge.merit(all, area, Certainty::Bound));
-        let bound = match merit {
-            Some(merit) => {
-                let figure = self.judge.figure(merit.value);
-                cells.is_number(at + 1, figure, BOUND)?;
-                let said = cells.number(at + 1)?.unwrap_or(figure);
-                Some((said, merit))
-            }
-            None => {
-                cells.is_text(at + 1, "")?;
-                None
-            }
+        let bound = if let Some(merit) = merit {
+            let figure = self.judge.figure(merit.value);
+            cells.is_number(at + 1, figure, BOUND)?;
+            Some((cells.number(at + 1)?.unwrap_or(figure), merit))
+        } else {
+            cells.is_text(at + 1, "")?;
+            None
         };
         self.possible(cells, hbm, at, status, bound.is_some())?;
-        let found = match (status, &bounds) {
-            (Status::Evaluated, Some(bounds)) => Some(self.evaluated(layout, cells, hbm, bounds)?),
-            _ => {
-                let empty = at + 2..layout.size(hbm + 1);
-                empty.into_iter().try_for_each(|column| cells.is_text(column, ""))?;
-                None
-            }
+        let found = if let (Status::Evaluated, Some(bounds)) = (status, &bounds) {
+            Some(self.evaluated(layout, cells, hbm, bounds)?)
+        } else {
+            empty(cells, at + 2..layout.size(hbm + 1))?;
+            None
         };
         Ok(Pair { status, bound, found })
     }
@@ -388,4 +383,9 @@ impl Judging<'_> {
         }
         Ok(strategy)
     }
+}
+
+/// Nothing is told in these columns.
+fn empty(cells: &Cells, mut columns: Range<usize>) -> Verdict {
+    columns.try_for_each(|column| cells.is_text(column, ""))
 }

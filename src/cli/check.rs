@@ -87,7 +87,7 @@ impl Args {
         };
         let mut verified = judged.verified;
         if self.deep {
-            match self.check_deeply(&question, models, outcome, &judged, &cells) {
+            match check_deeply(&question, models, outcome, &judged, &cells) {
                 Ok(count) => verified.evaluated_again = count,
                 Err(Unsolved::False(lie)) => {
                     writeln!(out, "{name}: does not hold: {lie}")?;
@@ -114,24 +114,23 @@ impl Args {
         }
         Ok(Exit::Done)
     }
+}
 
-    /// Has the solvers tell the answer again and compares every claim.
-    fn check_deeply(
-        &self,
-        question: &Question,
-        models: Vec<Model>,
-        outcome: &Outcome,
-        judged: &Judged,
-        cells: &[Vec<String>],
-    ) -> Result<usize, Unsolved> {
-        let watch = Watch::new(None);
-        let read = |text: &str| saved::cells("designs.csv", text).unwrap_or_default();
-        let solved = deep::solve(question, models, outcome, judged, &watch, read);
-        watch.finish();
-        let solved = solved?;
-        solved.compare(outcome, cells)?;
-        Ok(solved.evaluated)
-    }
+/// Has the solvers tell the answer again and compares every claim.
+fn check_deeply(
+    question: &Question,
+    models: Vec<Model>,
+    outcome: &Outcome,
+    judged: &Judged,
+    cells: &[Vec<String>],
+) -> Result<usize, Unsolved> {
+    let watch = Watch::new(None);
+    let read = |text: &str| saved::cells("designs.csv", text).unwrap_or_default();
+    let solved = deep::solve(question, models, outcome, judged, &watch, read);
+    watch.finish();
+    let solved = solved?;
+    solved.compare(outcome, cells)?;
+    Ok(solved.evaluated)
 }
 
 /// What needs a solver, as docs/outcome.md lists it.
