@@ -86,8 +86,14 @@ impl Layers {
     }
 
     /// The fewest devices of one pipeline that runs so many micro-batches, with at most so many
-    /// stages; `None` where none fits.
-    pub fn fewest_devices(&self, room: &Room, rounds: u64, most_stages: usize) -> Option<u64> {
+    /// stages, or some number that is not more than `enough`; `None` where none fits.
+    pub fn fewest_devices(
+        &self,
+        room: &Room,
+        rounds: u64,
+        most_stages: usize,
+        enough: u64,
+    ) -> Option<u64> {
         let n = self.len();
         let mut best: Option<u64> = None;
         // By the layer where it begins: the fewest devices of the stages from there on.
@@ -114,7 +120,7 @@ impl Layers {
                 }
             }
             best = best.into_iter().chain(here[0]).min();
-            if here.iter().all(Option::is_none) {
+            if best.is_some_and(|best| best <= enough) || here.iter().all(Option::is_none) {
                 break;
             }
             after = here;
@@ -137,7 +143,7 @@ impl Layers {
             let pipelines = micro_batches.div_ceil(rounds);
             let each = devices / pipelines;
             let most_stages = usize::try_from(each).unwrap_or(usize::MAX);
-            let fewest = self.fewest_devices(room, rounds, most_stages);
+            let fewest = self.fewest_devices(room, rounds, most_stages, each);
             fewest.is_some_and(|fewest| fewest <= each)
         })
     }
@@ -225,7 +231,7 @@ pub fn hindrance(question: &Question, model: usize) -> Option<String> {
             needed_gib: needed as f64 / Bytes::GIB.0 as f64,
         }
     } else {
-        match layers.fewest_devices(&room, micro_batches, layers.len()) {
+        match layers.fewest_devices(&room, micro_batches, layers.len(), 0) {
             Some(needed) => Hindrance::Devices { needed, available: request.devices },
             None => Hindrance::Activations,
         }

@@ -1,5 +1,7 @@
 //! A whole outcome with its table, claim by claim.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 
 use crate::search::BestByHbm;
@@ -214,6 +216,7 @@ impl Answers<'_> {
             .map(|((path, entry), place)| self.entry(path, entry, *place))
             .collect();
         let held: Vec<Vec<Held>> = held.into_iter().collect::<Result<_, _>>()?;
+        told_alike(&listed)?;
         let mut verified =
             Verified { plans: held.len() * question.models.len(), ..Verified::default() };
         if let (Some(entry), Some((hbm, design))) = (&outcome.winner, winner) {
@@ -327,6 +330,18 @@ impl Answers<'_> {
         let reasons = models.filter_map(|model| feasible::hindrance(question, model));
         reasons.collect::<Vec<String>>().join("; ")
     }
+}
+
+/// What is told of one design with one size of memory is the same wherever it is told.
+fn told_alike(listed: &[Listed]) -> Verdict {
+    let mut first: BTreeMap<Place, &Entry> = BTreeMap::new();
+    for ((path, entry), place) in listed {
+        let known = *first.entry(*place).or_insert(entry);
+        if known != *entry {
+            equal(path, *entry, known)?;
+        }
+    }
+    Ok(())
 }
 
 /// Where the time of the first model's batch goes, as shares.

@@ -27,6 +27,9 @@ use crate::units::Flops;
 
 use super::request::flaw;
 
+/// The most layers of a model that a search places.
+const MOST_LAYERS: usize = 2000;
+
 /// A request made ready to judge its answer.
 pub struct Question {
     /// As it was asked.
@@ -162,6 +165,9 @@ impl Trained {
     ) -> Result<Self, String> {
         let attention =
             if request.attention == "stored" { Attention::Stored } else { Attention::Recomputed };
+        if model.sequence.len() > MOST_LAYERS {
+            return Err(format!("more than {MOST_LAYERS} layers cannot be placed"));
+        }
         let legal = legal_widths(&model.spec);
         let mut shares = Vec::new();
         for &width in request.tensor_parallel.iter().filter(|&width| legal.contains(width)) {

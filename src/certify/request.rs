@@ -9,7 +9,7 @@ use crate::search::Request;
 use crate::search::SpaceRequest;
 
 /// More points of a grid than any search could list.
-const MOST_POINTS: u128 = 1 << 28;
+const MOST_POINTS: u128 = 1 << 24;
 
 /// Why a request cannot have been asked, as `field = value: reason`.
 pub fn flaw(request: &Request) -> Option<String> {
