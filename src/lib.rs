@@ -31,6 +31,8 @@ pub mod compare;
 
 pub mod report;
 
+pub mod certify;
+
 pub mod input;
 
 pub mod cli;

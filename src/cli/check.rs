@@ -9,20 +9,26 @@ use clap::Args as ClapArgs;
 use super::Exit;
 use super::Refusal;
 use super::files;
-use crate::compare;
-use crate::compare::Said;
-use crate::input;
+use super::watch::Watch;
+use crate::certify;
+use crate::certify::Judged;
+use crate::certify::Question;
+use crate::certify::deep;
+use crate::certify::deep::Unsolved;
 use crate::input::InputError;
-use crate::input::hardware;
-use crate::input::hf_config;
+use crate::input::place;
+use crate::input::request::judged_by;
 use crate::input::saved;
+use crate::model::Model;
+use crate::placement::Problem;
+use crate::placement::best_of;
+use crate::plan;
 use crate::plan::Plan;
+use crate::plan::Proof;
 use crate::plan::check::placement::check;
 use crate::report::placement as report;
 use crate::report::quantity::grouped;
-use crate::report::saved::DesignTable;
 use crate::search::Outcome;
-use crate::search::Setup;
 
 /// Plans of the largest models are a megabyte, outcomes with long fronts tens of them.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -33,7 +39,7 @@ pub struct Args {
     /// A plan that `phaze place --out` saved, or the outcome.json of a search, with its
     /// designs.csv beside it; `-` reads a plan from standard input
     file: PathBuf,
-    /// Evaluate every evaluated design of a search once more, with all solvers
+    /// Have the solvers evaluate every evaluated design of a search once more, too
     #[arg(long)]
     deep: bool,
 }
@@ -56,57 +62,74 @@ impl Args {
             return self.check_outcome(&name, &outcome);
         }
         let plan: Plan = serde_json::from_str(&text).map_err(|error| not_one("a plan", &error))?;
-        let mut out = std::io::stdout().lock();
-        match check(&plan) {
-            Ok(()) => {
-                report::verdict(&name, &plan, &mut out)?;
-                Ok(Exit::Done)
-            }
-            Err(violation) => {
-                writeln!(out, "{name}: does not hold: {violation}")?;
-                Ok(Exit::Negative)
-            }
-        }
+        self.check_plan(&name, &plan)
     }
 
     fn check_outcome(&self, name: &str, outcome: &Outcome) -> Result<Exit, Refusal> {
-        let setup = setup(name, outcome)?;
+        let (question, models) = judged_by(outcome.request.clone(), name)?;
         let beside = self.file.parent().unwrap_or(Path::new("")).join("designs.csv");
-        let file = files::name(&beside);
-        let designs = saved::designs(&file, &files::read(&beside, LARGEST_FILE)?)?;
-        let said = said(&file, outcome, &designs)?;
-        let mut verdict = compare::verify(outcome, &setup, &said);
-        if self.deep
-            && let Ok(verified) = &mut verdict
-        {
-            match compare::deep(&setup, &claims(&setup, outcome, &designs)) {
-                Ok(count) => verified.evaluated_again = count,
-                Err(broken) => verdict = Err(broken),
-            }
-        }
+        let cells = saved::cells(&files::name(&beside), &files::read(&beside, LARGEST_FILE)?)?;
         let mut out = std::io::stdout().lock();
-        match verdict {
-            Ok(verified) => {
-                writeln!(out, "{name}: holds")?;
-                let count = |n: usize| grouped(n as u64);
-                let lines = [
-                    (verified.plans, "plans fit and take exactly the time they say"),
-                    (verified.schedules, "layer schedules keep every rule and end when they say"),
-                    (verified.bounds, "bounds computed anew: none that was pruned could be better"),
-                    (verified.evaluated_again, "designs evaluated once more, with the same times"),
-                ];
-                for (n, line) in lines.into_iter().filter(|(n, _)| *n > 0) {
-                    writeln!(out, "  {:>9} {line}", count(n))?;
-                }
-                Ok(Exit::Done)
+        let judged = match certify::check(&question, outcome, &cells) {
+            Ok(judged) => judged,
+            Err(lie) => {
+                writeln!(out, "{name}: does not hold: {lie}")?;
+                return Ok(Exit::Negative);
             }
-            Err(broken) => {
-                writeln!(out, "{name}: does not hold: {broken}")?;
-                Ok(Exit::Negative)
+        };
+        let mut verified = judged.verified;
+        if self.deep {
+            match check_deeply(&question, models, outcome, &judged, &cells) {
+                Ok(count) => verified.evaluated_again = count,
+                Err(Unsolved::False(lie)) => {
+                    writeln!(out, "{name}: does not hold: {lie}")?;
+                    return Ok(Exit::Negative);
+                }
+                Err(Unsolved::Stopped) => return Ok(Exit::Interrupted),
+                Err(Unsolved::Senseless(reason)) => {
+                    return Err(Refusal::Options(format!("{name}: {reason}")));
+                }
             }
         }
+        writeln!(out, "{name}: holds")?;
+        let lines = [
+            (verified.plans, "plans fit and cost what they say, rebuilt from the request"),
+            (verified.passes, "layer passes: operators priced, schedules and memories checked"),
+            (verified.pairs, "designs x HBM sizes: bounds computed anew, statuses replayed"),
+            (verified.evaluated_again, "evaluated once more by the solvers, with the same figures"),
+        ];
+        for (n, line) in lines.into_iter().filter(|(n, _)| *n > 0) {
+            writeln!(out, "  {:>9} {line}", grouped(n as u64))?;
+        }
+        if !self.deep {
+            out.write_all(NOT_CHECKED.as_bytes())?;
+        }
+        Ok(Exit::Done)
     }
 }
+
+/// Has the solvers tell the answer again and compares every claim.
+fn check_deeply(
+    question: &Question,
+    models: Vec<Model>,
+    outcome: &Outcome,
+    judged: &Judged,
+    cells: &[Vec<String>],
+) -> Result<usize, Unsolved> {
+    let watch = Watch::new(None);
+    let read = |text: &str| saved::cells("designs.csv", text).unwrap_or_default();
+    let solved = deep::solve(question, models, outcome, judged, &watch, read);
+    watch.finish();
+    let solved = solved?;
+    solved.compare(outcome, cells)?;
+    Ok(solved.evaluated)
+}
+
+/// What needs a solver, as docs/outcome.md lists it.
+const NOT_CHECKED: &str = "Not checked, because it needs a solver (`--deep` does): that evaluated \
+    designs without an entry take the times\nand energies they say, that no mapping, schedule or \
+    placement of an evaluated design is better, what a power\ncap rules out, several models' own \
+    bests, that baselines are the best on their chips, and what turning a knob brings\n";
 
 /// The one key by which files are told apart.
 #[derive(serde::Deserialize)]
@@ -114,76 +137,75 @@ struct Schema {
     schema: String,
 }
 
-/// The search that an outcome answers, made ready from its request alone.
-fn setup(name: &str, outcome: &Outcome) -> Result<Setup, Refusal> {
-    let request = outcome.request.clone();
-    let mut models = Vec::new();
-    for model in &request.models {
-        models.push(match &model.text {
-            Some(text) => hf_config::read(&model.name, text)?,
-            None => input::model(&model.name)?,
-        });
+impl Args {
+    /// Says whether a plan of a model, or of a user's own layers, holds.
+    fn check_plan(&self, name: &str, plan: &Plan) -> Result<Exit, Refusal> {
+        let mut out = std::io::stdout().lock();
+        let lie = match check(plan) {
+            Err(violation) => Some(violation.to_string()),
+            Ok(()) => match (&plan.training, &plan.question) {
+                (None, None) => self.deep.then(|| own_layers(plan)).flatten(),
+                (_, Some(question)) => self.check_question(name, plan, question)?,
+                (Some(_), None) => Some("a plan of a model without its question".into()),
+            },
+        };
+        if let Some(lie) = lie {
+            writeln!(out, "{name}: does not hold: {lie}")?;
+            return Ok(Exit::Negative);
+        }
+        report::verdict(name, plan, &mut out)?;
+        if !self.deep && plan.proof != Proof::Given {
+            writeln!(
+                out,
+                "Not checked, because it needs a solver (`--deep` does): that no strategy, mapping \
+                 or schedule is faster"
+            )?;
+        }
+        Ok(Exit::Done)
     }
-    let found = match &request.hardware.text {
-        Some(text) => hardware::hardware(text, &request.hardware.name)?,
-        None => hardware::preset(&request.hardware.name, name)?,
-    };
-    Setup::new(request, models, found.physics)
-        .map_err(|reason| Refusal::Options(format!("{name}: {reason}")))
+
+    /// The first claim of a plan that is false by its own question.
+    fn check_question(
+        &self,
+        name: &str,
+        plan: &Plan,
+        question: &plan::Question,
+    ) -> Result<Option<String>, Refusal> {
+        let ready = place::ready(question.clone(), name)?;
+        let ground = certify::PlanGround {
+            question,
+            model: &ready.model,
+            chip: &ready.chip,
+            hardware: &ready.terms.design,
+            network: ready.terms.cluster.network,
+            vector_costs: ready.terms.options.vector_costs,
+            element: ready.terms.element,
+        };
+        if let Err(lie) = certify::check_plan(plan, &ground) {
+            return Ok(Some(lie.to_string()));
+        }
+        if !self.deep {
+            return Ok(None);
+        }
+        let found = place::solve(&ready)?;
+        Ok(match found {
+            Some(found) if found.answer == plan.answer => None,
+            Some(found) => Some(format!(
+                "a batch is said to take {} s at the least, but one takes {} s",
+                plan.units.time(plan.answer.time_per_batch),
+                found.units.time(found.answer.time_per_batch)
+            )),
+            None => Some("it is said to fit, but nothing was found to fit".into()),
+        })
+    }
 }
 
-/// What designs.csv says of every design, by size of memory.
-fn said(file: &str, outcome: &Outcome, designs: &DesignTable) -> Result<Vec<Vec<Said>>, Refusal> {
-    let column = |gib: &u64| {
-        let name = format!("status_hbm{gib}");
-        let words = designs.words(&name).ok_or_else(|| InputError::Missing {
-            file: file.to_owned(),
-            field: name.clone(),
-            expected: "it holds the status of each design".into(),
-        })?;
-        let said = words.iter().map(|word| match word.as_str() {
-            "evaluated" => Ok(Said::Evaluated),
-            "pruned" => Ok(Said::Pruned),
-            "infeasible" => Ok(Said::Infeasible),
-            "open" => Ok(Said::Open),
-            other => Err(InputError::Unknown {
-                file: file.to_owned(),
-                what: name.clone(),
-                found: other.to_owned(),
-                known: ["evaluated", "pruned", "infeasible", "open"].map(String::from).to_vec(),
-            }),
-        });
-        Ok(said.collect::<Result<Vec<Said>, InputError>>()?)
-    };
-    outcome.request.space.hbm_gib.iter().map(column).collect()
-}
-
-/// By design: the size of memory that it was best with, and what a batch of each model takes.
-fn claims(
-    setup: &Setup,
-    outcome: &Outcome,
-    designs: &DesignTable,
-) -> Vec<Option<(usize, Vec<f64>)>> {
-    let best = designs.numbers("best_hbm_gib").unwrap_or_default();
-    let times: Vec<&[Option<f64>]> = setup
-        .trainings
-        .iter()
-        .map(|training| {
-            let name = match setup.trainings.len() {
-                1 => "time_per_batch_s".to_owned(),
-                _ => format!("time_per_batch_s:{}", training.name),
-            };
-            designs.numbers(&name).unwrap_or_default()
-        })
-        .collect();
-    let sizes = &outcome.request.space.hbm_gib;
-    best.iter()
-        .enumerate()
-        .map(|(design, gib)| {
-            let hbm = sizes.iter().position(|&size| Some(size as f64) == *gib)?;
-            let seconds: Option<Vec<f64>> =
-                times.iter().map(|times| times.get(design).copied().flatten()).collect();
-            Some((hbm, seconds?))
-        })
-        .collect()
+/// What is faster than a plan of a user's own layers at its width, if anything is.
+fn own_layers(plan: &Plan) -> Option<String> {
+    let Proof::Optimal { recompute, .. } = &plan.proof else { return None };
+    let problems: Vec<Problem> =
+        recompute.iter().map(|&how| Problem::new(&plan.profile, &plan.job, how)).collect();
+    let (_, found) = best_of(&problems, None).ok().flatten()?;
+    (found.rank.time < plan.answer.time_per_batch)
+        .then(|| format!("a batch takes {} s at the least", plan.units.time(found.rank.time)))
 }

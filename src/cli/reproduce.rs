@@ -9,11 +9,11 @@ use super::Exit;
 use super::Refusal;
 use super::files;
 use super::search::in_threads;
-use super::search::references;
 use super::watch::Watch;
 use crate::compare;
 use crate::compare::PUBLISHED;
 use crate::compare::Published;
+use crate::input;
 use crate::input::InputError;
 use crate::input::request::ModelEntry;
 use crate::input::request::RequestFile;
@@ -100,5 +100,5 @@ fn outcome(known: &Published, published: bool) -> Result<Option<Outcome>, Refusa
     if watch.interrupted() {
         return Ok(None);
     }
-    Ok(Some(compare::outcome(&setup, &survey, &references()?, None, &watch)))
+    Ok(Some(compare::outcome(&setup, &survey, &input::references()?, None, &watch)))
 }

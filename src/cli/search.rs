@@ -18,15 +18,14 @@ use super::journal::fingerprint;
 use super::schedule::seconds;
 use super::watch::Watch;
 use crate::compare;
-use crate::compare::References;
 use crate::input;
-use crate::input::hardware;
 use crate::input::request::ModelEntry;
 use crate::input::request::RequestFile;
 use crate::input::source::is_path;
 use crate::input::space::RawSpace;
 use crate::report;
 use crate::search;
+use crate::search::Observer;
 use crate::search::Outcome;
 use crate::search::Request;
 use crate::search::Setup;
@@ -220,12 +219,14 @@ impl Args {
         if journal.recalls() {
             is_believed(setup, &survey, &Journal::path(directory))?;
         }
-        let interrupted = watch.interrupted();
-        let stopped_by = match interrupted {
-            true => Some("the user"),
-            false => watch.timed_out().then_some("the time limit"),
+        // What was searched to the end is compared to the end as well.
+        let interrupted = watch.interrupted() && !survey.complete;
+        let [time_limit, user] = search::sentences::STOPPED_BY;
+        let (stopped_by, observer): (_, &dyn Observer) = match survey.complete {
+            true => (None, &()),
+            false => (Some(if interrupted { user } else { time_limit }), &watch),
         };
-        let outcome = compare::outcome(setup, &survey, &references()?, stopped_by, &watch);
+        let outcome = compare::outcome(setup, &survey, &input::references()?, stopped_by, observer);
         let mut json = serde_json::to_vec(&outcome).expect("an outcome has only string keys");
         json.push(b'\n');
         let mut designs = Vec::new();
@@ -379,15 +380,6 @@ fn is_believed(setup: &Setup, survey: &Survey, journal: &Path) -> Result<(), Ref
         }
     }
     Ok(())
-}
-
-/// The accelerators that winners are compared with.
-pub fn references() -> Result<References, Refusal> {
-    let real = hardware::preset("tpuv4", "baseline")?;
-    Ok(References {
-        tpuv4_like: hardware::preset("tpuv4-like", "baseline")?.design,
-        tpuv4: (real.design, real.physics),
-    })
 }
 
 /// Runs `work` on so many threads.

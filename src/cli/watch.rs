@@ -28,7 +28,6 @@ pub struct Watch {
     /// Milliseconds after the start when the last line was drawn.
     drawn: AtomicU64,
     evaluated: AtomicU64,
-    timed_out: AtomicBool,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -43,7 +42,6 @@ impl Watch {
             seen: std::io::stderr().is_terminal(),
             drawn: AtomicU64::new(0),
             evaluated: AtomicU64::new(0),
-            timed_out: AtomicBool::new(false),
             interrupted: listen(),
         }
     }
@@ -51,11 +49,6 @@ impl Watch {
     /// Whether the user wants to stop.
     pub fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
-    }
-
-    /// Whether the time limit ended the search.
-    pub fn timed_out(&self) -> bool {
-        self.timed_out.load(Ordering::Relaxed)
     }
 
     /// Takes the line off the terminal.
@@ -107,9 +100,6 @@ impl Observer for Watch {
 
     fn stops(&self) -> bool {
         let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        if late {
-            self.timed_out.store(true, Ordering::Relaxed);
-        }
         late || self.interrupted()
     }
 }
@@ -138,7 +128,7 @@ mod tests {
     fn a_fraction_of_a_second_ends_a_search() {
         let watch = Watch::new(Some(Duration::from_millis(1)));
         std::thread::sleep(Duration::from_millis(2));
-        assert!(watch.stops() && watch.timed_out());
+        assert!(watch.stops());
         assert!(!Watch::new(Some(Duration::MAX)).stops());
     }
 

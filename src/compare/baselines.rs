@@ -52,40 +52,61 @@ pub fn baselines(
     let gib = size.0 >> 30;
     let chosen = operators_alone(evaluator, judge, hbm, observer);
     let spot = chosen.map(|design| setup.chip(design, hbm));
-    vec![
-        compare.baseline(
+    let chips = [like.as_ref(), like.as_ref(), real.as_ref(), spot.as_ref()];
+    let each = (0..N_BASELINES).zip(chips).map(|(at, chip)| {
+        compare.baseline(description(at, gib), chip, |chip| {
+            if at == 0 { experts_on(evaluator, chip) } else { best_on(chip) }
+        })
+    });
+    each.collect()
+}
+
+/// How many baselines there are.
+pub const N_BASELINES: usize = 4;
+
+/// What a baseline is called and is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// A short name.
+    pub name: &'static str,
+    /// The built-in hardware that it stands on; `None` for a design of the space.
+    pub built_in: Option<&'static str>,
+    /// What it is, in a sentence.
+    pub description: String,
+}
+
+/// The `at`-th baseline of a winner with so much memory.
+pub fn description(at: usize, gib: u64) -> Described {
+    let (name, built_in, description) = match at {
+        0 => (
             "tpuv4-like, expert strategy",
             Some("tpuv4-like"),
-            &format!(
+            format!(
                 "the largest published design with {gib} GiB and the stages and width that experts \
                  chose for the model, with as many replicas as there are devices for"
             ),
-            like.as_ref(),
-            |chip| experts_on(evaluator, chip),
         ),
-        compare.baseline(
+        1 => (
             "tpuv4-like, our placement",
             Some("tpuv4-like"),
-            &format!("the largest published design with {gib} GiB and the best placement on it"),
-            like.as_ref(),
-            best_on,
+            format!("the largest published design with {gib} GiB and the best placement on it"),
         ),
-        compare.baseline(
+        2 => (
             "tpuv4, our placement",
             Some("tpuv4"),
-            "the real part, with its 2 x 2,048 vector lanes and 32 GiB, and the best placement on it",
-            real.as_ref(),
-            best_on,
+            "the real part, with its 2 x 2,048 vector lanes and 32 GiB, and the best placement on \
+             it"
+            .into(),
         ),
-        compare.baseline(
+        _ => (
             "operators alone, our placement",
             None,
             "the design of the space whose operators, summed up, do best by the objective (as \
-             Spotlight would choose, blind to distribution), and the best placement on it",
-            spot.as_ref(),
-            best_on,
+             Spotlight would choose, blind to distribution), and the best placement on it"
+                .into(),
         ),
-    ]
+    };
+    Described { name, built_in, description }
 }
 
 /// The experts' strategies for all models, each with its best micro-batch and recompute choice.
@@ -120,18 +141,24 @@ pub struct Compare<'a> {
 }
 
 /// Why a baseline was left out.
-const STOPPED: &str = "not computed: the search was stopped before";
+pub const STOPPED: &str = "not computed: the search was stopped before";
 
 impl Compare<'_> {
+    /// Why there is no chip.
+    fn missing(&self, built_in: Option<&str>) -> String {
+        match built_in {
+            Some(_) => "it cannot be built".into(),
+            None => STOPPED.into(),
+        }
+    }
+
     fn baseline(
         &self,
-        name: &str,
-        built_in: Option<&str>,
-        description: &str,
+        Described { name, built_in, description }: Described,
         chip: Option<&Accelerator>,
         find: impl Fn(&Accelerator) -> Result<Vec<Best>, String>,
     ) -> Baseline {
-        let found = chip.ok_or_else(|| "it cannot be built".to_owned()).and_then(|chip| {
+        let found = chip.ok_or_else(|| self.missing(built_in)).and_then(|chip| {
             let best = find(chip)?;
             let standings = |best: &[Best]| -> Vec<Standing> {
                 best.iter().map(|best| best.chosen.standing).collect()
@@ -145,12 +172,6 @@ impl Compare<'_> {
             Ok((entry, ratio)) => (Some(entry), Some(ratio), None),
             Err(reason) => (None, None, Some(reason)),
         };
-        Baseline {
-            name: name.into(),
-            description: description.into(),
-            entry,
-            reason,
-            winner_ratio: ratio,
-        }
+        Baseline { name: name.into(), description, entry, reason, winner_ratio: ratio }
     }
 }

@@ -25,6 +25,9 @@ use crate::search::Share;
 use crate::search::Status;
 use crate::search::Survey;
 use crate::search::entry::entry;
+use crate::search::sentences::Hindrance;
+use crate::search::sentences::Proved;
+use crate::search::sentences::TOO_MUCH_POWER;
 use crate::search::survey::best_place;
 use crate::search::walk::Merit;
 use crate::search::walk::Walk;
@@ -192,36 +195,14 @@ impl Concluding<'_> {
     fn proof(&self, stopped_by: Option<&str>) -> Proof {
         let by_hbm: Vec<ProofByHbm> =
             self.survey.walks.iter().enumerate().map(|(hbm, walk)| self.row(hbm, walk)).collect();
-        let gap = by_hbm.iter().map(|row| row.gap).fold(0.0, f64::max);
-        let sum = |count: fn(&ProofByHbm) -> usize| by_hbm.iter().map(count).sum::<usize>();
-        let complete = self.survey.complete && gap == 0.0;
-        let infeasible = match sum(|row| row.infeasible) {
-            0 => String::new(),
-            n if self.evaluator.setup.request.power_cap_w.is_some() => {
-                format!(", and on {n} nothing fits or what does draws too much power")
-            }
-            n => format!(", and on {n} nothing fits"),
+        let facts = Proved {
+            designs: self.evaluator.setup.candidates.len(),
+            by_hbm: &by_hbm,
+            stopped_by,
+            capped: self.evaluator.setup.request.power_cap_w.is_some(),
         };
-        let counts = format!(
-            "of {} designs x {} HBM sizes, {} were evaluated exactly, {} cannot be better even by \
-             their optimistic bound{infeasible}",
-            self.evaluator.setup.candidates.len(),
-            by_hbm.len(),
-            sum(|row| row.evaluated),
-            sum(|row| row.pruned),
-        );
-        let statement = match stopped_by {
-            Some(reason) => format!(
-                "Not proved: stopped by {reason}; {counts}, and {} were not looked at.",
-                sum(|row| row.open)
-            ),
-            None if gap > 0.0 => format!(
-                "Proved to within {:.3} %: {counts}; some schedules are not proved to the last \
-                 picosecond.",
-                gap * 100.0
-            ),
-            None => format!("Proved: {counts}."),
-        };
+        let complete = self.survey.complete && facts.gap() == 0.0;
+        let statement = facts.statement();
         Proof {
             complete,
             stopped_by: stopped_by.map(str::to_owned),
@@ -280,7 +261,7 @@ impl Concluding<'_> {
             };
             let sizes = 0..setup.request.space.hbm_gib.len();
             if sizes.into_iter().any(|hbm| setup.trainings.iter().all(|t| fits(hbm, t))) {
-                return "every way to train that fits draws more than the power cap".into();
+                return TOO_MUCH_POWER.into();
             }
         }
         let tightest: Vec<String> =
@@ -310,21 +291,17 @@ impl Concluding<'_> {
         }
         let name = &training.name;
         let width = share.setting.tensor_parallel;
-        Some(match obstacle(&problem) {
-            Obstacle::Layer { layer, needed } => format!(
-                "{name}: layer {layer} ({}) alone needs {:.1} GiB of {gib} GiB at width {width}",
-                profile.layer(layer).name,
-                needed as f64 / Bytes::GIB.0 as f64
-            ),
-            Obstacle::Devices { needed: Some(needed) } => format!(
-                "{name}: one pipeline needs at least {needed} devices of {gib} GiB at width \
-                 {width}, and there are {}",
-                setup.request.devices
-            ),
-            Obstacle::Devices { needed: None } => format!(
-                "{name}: activations of the micro-batches in flight do not fit in {gib} GiB at \
-                 width {width}, whatever the number of devices"
-            ),
-        })
+        let hindrance = match obstacle(&problem) {
+            Obstacle::Layer { layer, needed } => Hindrance::Layer {
+                layer,
+                name: profile.layer(layer).name.clone(),
+                needed_gib: needed as f64 / Bytes::GIB.0 as f64,
+            },
+            Obstacle::Devices { needed: Some(needed) } => {
+                Hindrance::Devices { needed, available: setup.request.devices }
+            }
+            Obstacle::Devices { needed: None } => Hindrance::Activations,
+        };
+        Some(hindrance.sentence(name, *gib, width))
     }
 }

@@ -109,50 +109,81 @@ const TURNS: [Turn; 10] = [
     Turn { name: "network (GB/s)", turn: |chip, by| network(&mut chip.physics.network, by) },
 ];
 
-/// Every knob of a design doubled and halved; `own` is how the models do on the design itself.
+/// A chip with one knob turned.
+#[derive(Clone, Debug)]
+pub struct Turned {
+    /// Which knob.
+    pub knob: &'static str,
+    /// `doubled` or `halved`.
+    pub change: &'static str,
+    /// Its figure before.
+    pub from: f64,
+    /// Its figure after.
+    pub to: f64,
+    /// The knobs then.
+    pub design: Design,
+    /// The constants then.
+    pub physics: Physics,
+}
+
+/// Every knob of a chip doubled and halved, in the physics of its search.
+pub fn turns(chip: &Accelerator, physics: &Physics) -> Vec<Turned> {
+    let base = Chip {
+        design: *chip.design(),
+        physics: Physics {
+            glb: chip.tensor(Use::Spread).glb_port,
+            hbm: HbmBandwidth::Fixed(chip.hbm_bandwidth()),
+            ..physics.clone()
+        },
+    };
+    let both = [(Factor::Double, "doubled"), (Factor::Half, "halved")];
+    let each = TURNS.iter().flat_map(|turn| both.map(|(by, change)| (turn, by, change)));
+    each.map(|(Turn { name, turn }, by, change)| {
+        let mut other = base.clone();
+        let (from, to) = turn(&mut other, by);
+        let Chip { design, physics } = other;
+        Turned { knob: name, change, from, to, design, physics }
+    })
+    .collect()
+}
+
+/// Why a turned chip has no ratios.
+pub const UNBUILDABLE: &str = "cannot be built";
+/// The same where nothing fits on it.
+pub const UNFIT: &str = "does not fit";
+
+/// What every turn of a chip brings; `own` is how the models do on the chip itself.
 pub fn sensitivities(
     setup: &Setup,
     judge: &Judge,
     chip: &Accelerator,
     own: &[Standing],
 ) -> Vec<Sensitivity> {
-    let base = Chip {
-        design: *chip.design(),
-        physics: Physics {
-            glb: chip.tensor(Use::Spread).glb_port,
-            hbm: HbmBandwidth::Fixed(chip.hbm_bandwidth()),
-            ..setup.physics.clone()
-        },
-    };
-    let turns: Vec<(&Turn, Factor)> =
-        TURNS.iter().flat_map(|turn| [(turn, Factor::Double), (turn, Factor::Half)]).collect();
-    turns
+    turns(chip, &setup.physics)
         .par_iter()
-        .map(|&(Turn { name, turn }, by)| {
-            let mut other = base.clone();
-            let (from, to) = turn(&mut other, by);
-            let found = standings(setup, &other);
+        .map(|turned| {
+            let found = standings(setup, turned);
             let ratio = |cost: &dyn Fn(Standing, Area) -> f64| {
                 let (standings, area) = found.as_ref().ok()?;
                 Some(gain(own, chip.total_area(), standings, *area, cost))
             };
             let area = found.as_ref().ok().map(|(_, area)| area.0 as f64);
             Sensitivity {
-                knob: (*name).into(),
-                change: if by == Factor::Double { "doubled" } else { "halved" }.into(),
-                from,
-                to,
+                knob: turned.knob.into(),
+                change: turned.change.into(),
+                from: turned.from,
+                to: turned.to,
                 throughput_ratio: ratio(&|standing, _| standing.time.0 as f64),
                 value_ratio: ratio(&|standing, area| Judge::cost(judge.objective, standing, area)),
                 area_ratio: area.map(|area| area / chip.total_area().0 as f64),
-                note: found.err(),
+                note: found.err().map(str::to_owned),
             }
         })
         .collect()
 }
 
 /// The geometric mean of by how much each model's cost fell.
-pub(super) fn gain(
+pub fn gain(
     before: &[Standing],
     area_before: Area,
     after: &[Standing],
@@ -167,9 +198,8 @@ pub(super) fn gain(
 }
 
 /// How each model does on a chip, and its area; or why it cannot be.
-fn standings(setup: &Setup, chip: &Chip) -> Result<(Vec<Standing>, Area), String> {
-    let built = Accelerator::new(chip.design, &chip.physics);
-    let built = built.map_err(|_| "cannot be built".to_owned())?;
+fn standings(setup: &Setup, chip: &Turned) -> Result<(Vec<Standing>, Area), &'static str> {
+    let built = Accelerator::new(chip.design, &chip.physics).map_err(|_| UNBUILDABLE)?;
     let mut terms = setup.terms.clone();
     terms.cluster.network = chip.physics.network;
     let same_network = terms.cluster == setup.terms.cluster;
@@ -181,7 +211,7 @@ fn standings(setup: &Setup, chip: &Chip) -> Result<(Vec<Standing>, Area), String
         Some(best.chosen.standing)
     };
     let all: Option<Vec<Standing>> = setup.trainings.iter().map(best).collect();
-    all.map(|standings| (standings, built.total_area())).ok_or_else(|| "does not fit".to_owned())
+    all.map(|standings| (standings, built.total_area())).ok_or(UNFIT)
 }
 
 /// A training whose exchanges run on another network.

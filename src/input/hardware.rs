@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::InputError;
 use super::numbers::Field;
 use super::numbers::syntax;
+use crate::compare::References;
 use crate::hardware::Design;
 use crate::hardware::HbmBandwidth;
 use crate::hardware::Physics;
@@ -65,6 +66,18 @@ pub fn preset(name: &str, place: &str) -> Result<Hardware, InputError> {
         known: preset_names(),
     })?;
     hardware(text, name)
+}
+
+/// The accelerators that winners are compared with.
+///
+/// # Errors
+/// Never: they are built in.
+pub fn references() -> Result<References, InputError> {
+    let real = preset("tpuv4", "baseline")?;
+    Ok(References {
+        tpuv4_like: preset("tpuv4-like", "baseline")?.design,
+        tpuv4: (real.design, real.physics),
+    })
 }
 
 /// Reads the text of a hardware file that goes by the name `file`.

@@ -26,3 +26,4 @@ pub use builtin::model_names;
 pub use conventions::Conventions;
 pub use error::InputError;
 pub use error::closest;
+pub use hardware::references;

@@ -11,6 +11,7 @@ use super::hf_config;
 use super::numbers::Field;
 use super::source;
 use super::source::printable;
+use crate::estimate::EstimateTable;
 use crate::estimate::Options;
 use crate::hardware::Accelerator;
 use crate::hardware::Candidate;
@@ -19,11 +20,16 @@ use crate::hardware::Design;
 use crate::hardware::Knob;
 use crate::model::Model;
 use crate::plan::Job;
+use crate::plan::Plan;
 use crate::plan::Question;
 use crate::plan::Source;
+use crate::strategy::Best;
 use crate::strategy::Degrees;
+use crate::strategy::Planner;
 use crate::strategy::Price;
 use crate::strategy::Terms;
+use crate::strategy::Training;
+use crate::strategy::result::ModelResult;
 use crate::units::Bytes;
 
 /// The largest sequence and degrees: beyond any use, and small enough to count with.
@@ -84,6 +90,33 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
         tensor_parallel: given.tensor_parallel,
     });
     Ok(Ready { question, model, chip, terms, degrees })
+}
+
+/// The plan that answers a question; `None` where nothing fits.
+///
+/// # Errors
+/// That the model cannot be trained so at all.
+pub fn solve(ready: &Ready) -> Result<Option<Plan>, InputError> {
+    let name = printable(&ready.question.model.name);
+    let Ready { question, model, chip, terms, degrees } = ready;
+    let training = Training::new(&question.model.name, model.clone(), question.sequence, terms)
+        .map_err(|reason| {
+            Field::new(&name, "setting").value(&name, &reason.to_string(), "ask for another")
+        })?;
+    let table = EstimateTable::new(terms.options);
+    let planner = Planner { terms, training: &training, table: &table };
+    let best = match degrees {
+        Some(degrees) => planner.given(chip, *degrees),
+        None => planner.best_on(chip),
+    };
+    Ok(best.map(|best| plan(&planner, chip, question, &best)))
+}
+
+/// A way to train as a plan that stands alone: with its question and its layers in full.
+pub fn plan(planner: &Planner, chip: &Accelerator, question: &Question, best: &Best) -> Plan {
+    let ModelResult { plan, layers, .. } = planner.result(chip, best);
+    let question = Question { devices: planner.terms.cluster.devices, ..question.clone() };
+    Plan { question: Some(question), layers, ..plan }
 }
 
 /// Hardware with knobs turned by hand, and the accelerator that it makes; where conventions replace

@@ -19,6 +19,7 @@ use super::source;
 use super::source::Reader;
 use super::space::RawSpace;
 pub use super::valid::validated;
+use crate::certify::Question;
 use crate::model::Attention;
 use crate::model::Model;
 use crate::model::Optimizer;
@@ -277,6 +278,19 @@ pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
     }
     let file = file.to_owned();
     Setup::new(request, models, physics).map_err(|reason| InputError::Senseless { file, reason })
+}
+
+/// What an answer to a request is judged by, and the models that it names; `file` is what errors
+/// refer to.
+///
+/// # Errors
+/// The first field that makes no sense, with what is allowed.
+pub fn judged_by(request: Request, file: &str) -> Result<(Question, Vec<Model>), InputError> {
+    let Setup { request, physics, trainings, .. } = setup_of(request, file)?;
+    let models: Vec<Model> = trainings.into_iter().map(|training| training.model).collect();
+    let question = Question::new(&request, &models, physics, super::references()?)
+        .map_err(|reason| Field::new(file, "request").value("it", &reason, "search again"))?;
+    Ok((question, models))
 }
 
 /// Those of `widths` that some model allows.

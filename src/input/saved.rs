@@ -118,6 +118,11 @@ pub fn designs(file: &str, text: &str) -> Result<DesignTable, InputError> {
     Ok(DesignTable { n_rows, columns })
 }
 
+/// The cells of a `designs.csv` as they are written, the heading first.
+pub fn cells(file: &str, text: &str) -> Result<Vec<Vec<String>>, InputError> {
+    Ok(records(file, text)?.into_iter().map(|(_, cells)| cells).collect())
+}
+
 /// Checks that a table is the whole table of an outcome: one cut between two rows reads like a
 /// smaller one.
 pub fn belong(file: &str, outcome: &Value, designs: &DesignTable) -> Result<(), InputError> {

@@ -11,6 +11,7 @@ use crate::estimate::tensor_core::Mapping;
 
 /// A kind of layer on a design.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct LayerFacts {
     pub kind: String,
@@ -21,6 +22,7 @@ pub struct LayerFacts {
 
 /// One pass of a layer: its schedule, with proof.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct PassFacts {
     pub time_s: f64,
@@ -33,6 +35,7 @@ pub struct PassFacts {
 
 /// Why a schedule is believed to be the fastest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct ScheduleProof {
     pub kind: String,
@@ -42,6 +45,7 @@ pub struct ScheduleProof {
 
 /// An operator as scheduled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct OpFacts {
     pub name: String,
@@ -61,6 +65,7 @@ pub struct OpFacts {
 
 /// A matrix product's sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct MatmulFacts {
     pub b: u64,
@@ -71,6 +76,7 @@ pub struct MatmulFacts {
 
 /// How a matrix product is laid out on the cores.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct MappingFacts {
     /// How many cores divide each loop.
@@ -84,6 +90,7 @@ pub struct MappingFacts {
 
 /// Which loops lie on the array, and which streams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct ArrayFacts {
     pub width: String,
@@ -93,6 +100,7 @@ pub struct ArrayFacts {
 
 /// The part of a product that a buffer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct TileFacts {
     pub m: u64,

@@ -9,64 +9,27 @@ use crate::search::Status;
 use crate::search::Survey;
 use crate::strategy::Chosen;
 
-/// Writes the header and a row per design.
-pub fn write(setup: &Setup, survey: &Survey, out: &mut dyn Write) -> io::Result<()> {
-    header(setup, out)?;
-    for (design, candidate) in setup.candidates.iter().enumerate() {
-        write!(out, "{design}")?;
-        for knob in Knob::of_chip() {
-            write!(out, ",")?;
-            if let Some(value) = (knob.get)(candidate) {
-                write!(out, "{value}")?;
-            }
-        }
-        write!(out, ",{}", setup.areas[design].square_micrometres())?;
-        for walk in &survey.walks {
-            let status = match &walk.statuses[design] {
-                Status::Evaluated(..) => "evaluated",
-                Status::Pruned => "pruned",
-                Status::Infeasible => "infeasible",
-                Status::Open => "open",
-            };
-            write!(out, ",{status},")?;
-            if let Some(bound) = &walk.bounds[design] {
-                write!(out, "{}", survey.judge.figure(bound.value))?;
-            }
-        }
-        best(setup, survey, design, out)?;
-        writeln!(out)?;
-    }
-    Ok(())
-}
+/// What is told of each design first.
+const KNOBS: [&str; 9] = [
+    "design",
+    "tensor_cores",
+    "width",
+    "depth",
+    "vector_cores",
+    "vector_width",
+    "glb_mib",
+    "glb_bytes_per_cycle",
+    "area_um2",
+];
 
-fn header(setup: &Setup, out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "design")?;
-    for knob in Knob::of_chip() {
-        write!(out, ",{}", knob.name)?;
-    }
-    write!(out, ",area_um2")?;
-    for gib in &setup.request.space.hbm_gib {
-        write!(out, ",status_hbm{gib},bound_hbm{gib}")?;
-    }
-    write!(out, ",best_hbm_gib,value")?;
-    for training in &setup.trainings {
-        // One model needs no suffix; a name may hold anything, so it is quoted.
-        let suffix = match setup.trainings.len() {
-            1 => String::new(),
-            _ => format!(":{}", training.name.replace('"', "\"\"")),
-        };
-        for column in COLUMNS {
-            match suffix.as_str() {
-                "" => write!(out, ",{column}")?,
-                suffix => write!(out, ",\"{column}{suffix}\"")?,
-            }
-        }
-    }
-    writeln!(out)
-}
+/// What is told of each design with each size of memory, followed by that size.
+const BY_SIZE: [&str; 4] = ["status", "bound", "value", "least_value"];
 
-/// What is told of each model on an evaluated design.
-const COLUMNS: [&str; 12] = [
+/// What is told of each model on an evaluated design with each size of memory.
+const BY_SIZE_AND_MODEL: [&str; 3] = ["time_per_batch_s", "energy_per_batch_j", "devices_used"];
+
+/// What is told of each model on an evaluated design with the best size of memory.
+const BY_MODEL: [&str; 12] = [
     "time_per_batch_s",
     "throughput_sequences_per_s",
     "tokens_per_s",
@@ -81,6 +44,105 @@ const COLUMNS: [&str; 12] = [
     "devices_used",
 ];
 
+/// The names of all columns for these sizes of memory in GiB and these models.
+pub fn columns(sizes: &[u64], models: &[&str]) -> Vec<String> {
+    // One model needs no suffix.
+    let suffixes: Vec<String> = match models {
+        [_] => vec![String::new()],
+        several => several.iter().map(|name| format!(":{name}")).collect(),
+    };
+    let mut names: Vec<String> = KNOBS.map(str::to_owned).to_vec();
+    for gib in sizes {
+        names.extend(BY_SIZE.map(|what| format!("{what}_hbm{gib}")));
+        for suffix in &suffixes {
+            names.extend(BY_SIZE_AND_MODEL.map(|what| format!("{what}_hbm{gib}{suffix}")));
+        }
+    }
+    names.extend(["best_hbm_gib", "value"].map(str::to_owned));
+    for suffix in &suffixes {
+        names.extend(BY_MODEL.map(|what| format!("{what}{suffix}")));
+    }
+    names
+}
+
+/// A whole number of 10^-`digits` as an exact decimal.
+pub fn decimal(value: u128, digits: usize) -> String {
+    let digits_of = format!("{value:0>width$}", width = digits + 1);
+    let (whole, part) = digits_of.split_at(digits_of.len() - digits);
+    let part = part.trim_end_matches('0');
+    if part.is_empty() { whole.to_owned() } else { format!("{whole}.{part}") }
+}
+
+/// Writes the header and a row per design.
+pub fn write(setup: &Setup, survey: &Survey, out: &mut dyn Write) -> io::Result<()> {
+    header(setup, out)?;
+    for (design, candidate) in setup.candidates.iter().enumerate() {
+        write!(out, "{design}")?;
+        for knob in Knob::of_chip() {
+            write!(out, ",")?;
+            if let Some(value) = (knob.get)(candidate) {
+                write!(out, "{value}")?;
+            }
+        }
+        write!(out, ",{}", setup.areas[design].square_micrometres())?;
+        for hbm in 0..survey.walks.len() {
+            with_size(setup, survey, design, hbm, out)?;
+        }
+        best(setup, survey, design, out)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn header(setup: &Setup, out: &mut dyn Write) -> io::Result<()> {
+    let models: Vec<&str> = setup.trainings.iter().map(|model| model.name.as_str()).collect();
+    let names = columns(&setup.request.space.hbm_gib, &models);
+    for (at, name) in names.iter().enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        // A model's name may hold anything, so it is quoted.
+        if name.contains(':') {
+            write!(out, "{comma}\"{}\"", name.replace('"', "\"\""))?;
+        } else {
+            write!(out, "{comma}{name}")?;
+        }
+    }
+    writeln!(out)
+}
+
+/// What became of a design with one size of memory.
+fn with_size(
+    setup: &Setup,
+    survey: &Survey,
+    design: usize,
+    hbm: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let walk = &survey.walks[hbm];
+    let status = match &walk.statuses[design] {
+        Status::Evaluated(..) => "evaluated",
+        Status::Pruned => "pruned",
+        Status::Infeasible => "infeasible",
+        Status::Open => "open",
+    };
+    write!(out, ",{status},")?;
+    if let Some(bound) = &walk.bounds[design] {
+        write!(out, "{}", survey.judge.figure(bound.value))?;
+    }
+    let Status::Evaluated(merit, chosen) = &walk.statuses[design] else {
+        let n_columns = 2 + BY_SIZE_AND_MODEL.len() * setup.trainings.len();
+        return out.write_all(",".repeat(n_columns).as_bytes());
+    };
+    write!(out, ",{},", survey.judge.figure(merit.value))?;
+    if let Some(least) = survey.judge.least_value(merit.value, setup.terms.price, chosen) {
+        write!(out, "{least}")?;
+    }
+    for Chosen { standing, devices, .. } in chosen {
+        let time = decimal(standing.time.0.into(), 12);
+        write!(out, ",{time},{},{devices}", decimal(standing.energy.0, 15))?;
+    }
+    Ok(())
+}
+
 /// The best of the memory sizes with which the design was evaluated.
 fn best(setup: &Setup, survey: &Survey, design: usize, out: &mut dyn Write) -> io::Result<()> {
     let evaluated =
@@ -89,7 +151,7 @@ fn best(setup: &Setup, survey: &Survey, design: usize, out: &mut dyn Write) -> i
             _ => None,
         });
     let Some((value, hbm, chosen)) = evaluated.min_by_key(|(value, hbm, _)| (*value, *hbm)) else {
-        let n_columns = 2 + COLUMNS.len() * setup.trainings.len();
+        let n_columns = 2 + BY_MODEL.len() * setup.trainings.len();
         return out.write_all(",".repeat(n_columns).as_bytes());
     };
     let gib = setup.request.space.hbm_gib[hbm];
@@ -126,4 +188,25 @@ fn row(
         chosen.recompute,
         chosen.devices
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_become_exact_decimals() {
+        let cases = [(0, 12, "0"), (1, 3, "0.001"), (1500, 3, "1.5"), (12_000, 3, "12")];
+        for (value, digits, expected) in cases {
+            assert_eq!(decimal(value, digits), expected);
+        }
+    }
+
+    #[test]
+    fn several_models_are_told_apart_by_a_suffix() {
+        let names = columns(&[32], &["a", "b"]);
+        assert!(names.contains(&"time_per_batch_s_hbm32:b".to_owned()));
+        assert!(names.contains(&"mfu:a".to_owned()));
+        assert!(columns(&[32], &["a"]).contains(&"mfu".to_owned()));
+    }
 }

@@ -10,6 +10,7 @@ use crate::strategy::result::ModelResult;
 
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Outcome {
     /// What kind of file this is.
     pub schema: String,
@@ -50,6 +51,7 @@ impl Outcome {
 
 /// A model of the request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct ModelFacts {
     pub name: String,
@@ -64,6 +66,7 @@ pub struct ModelFacts {
 
 /// A design with the best way to train each model on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Entry {
     /// The design.
     pub design: DesignFacts,
@@ -75,6 +78,7 @@ pub struct Entry {
 
 /// A design in figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct DesignFacts {
     /// Its row in designs.csv, from 0; `None` outside the space.
@@ -100,6 +104,7 @@ pub struct DesignFacts {
 
 /// Where the silicon goes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct AreaFacts {
     pub tensor_cores_um2: f64,
@@ -111,6 +116,7 @@ pub struct AreaFacts {
 
 /// The best for one size of off-chip memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct BestByHbm {
     pub hbm_gib: u64,
@@ -119,6 +125,7 @@ pub struct BestByHbm {
 
 /// Something that the winner is compared with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Baseline {
     /// A short name.
     pub name: String,
@@ -135,6 +142,7 @@ pub struct Baseline {
 
 /// A list of designs, best first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Listing {
     /// Whether it is that of the whole space, or only of what was evaluated.
     pub exact: bool,
@@ -144,6 +152,7 @@ pub struct Listing {
 
 /// Why the winner is believed to be the best.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Proof {
     /// Whether every design was evaluated, pruned or found infeasible, with exact schedules.
     pub complete: bool,
@@ -159,6 +168,7 @@ pub struct Proof {
 
 /// What became of the designs with one size of off-chip memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct ProofByHbm {
     pub hbm_gib: u64,
@@ -175,6 +185,7 @@ pub struct ProofByHbm {
 
 /// A part of the time of a batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct Share {
     pub what: String,
@@ -183,6 +194,7 @@ pub struct Share {
 
 /// What turning one knob brings, everything else re-optimised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct Sensitivity {
     pub knob: String,

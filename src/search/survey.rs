@@ -1,7 +1,6 @@
 //! The search itself: every size of off-chip memory walked and proved, for each model alone where
 //! there are several, and then for all together.
 
-use super::ModelFacts;
 use super::Setup;
 use super::evaluator::Evaluator;
 use super::objective::Certainty;
@@ -16,6 +15,7 @@ use super::walk::Walk;
 use super::walk::walk;
 use crate::strategy::Chosen;
 use crate::strategy::Figures;
+use crate::strategy::Price;
 use crate::strategy::Standing;
 
 /// What outlives a search that is cut short.
@@ -83,18 +83,6 @@ pub fn survey(setup: &Setup, memory: &dyn Memory, observer: &dyn Observer) -> Su
         own_best.push(best_of(&walks).map(|(_, chosen)| chosen[0].standing));
     }
     Survey { judge, walks, own_best, complete }
-}
-
-impl Judge {
-    /// How a finished search judged, with each model's own best as the outcome tells it.
-    pub fn of(setup: &Setup, models: &[ModelFacts]) -> Self {
-        let everything: Vec<usize> = (0..setup.trainings.len()).collect();
-        let mut judge = judge(setup, &everything);
-        for (stake, facts) in judge.stakes.iter_mut().zip(models) {
-            stake.own_best = facts.own_best_cost;
-        }
-        judge
-    }
 }
 
 /// How the given models are judged together; own bests are not known yet.
@@ -241,5 +229,19 @@ impl Observer for Stopping<'_> {
     }
     fn stops(&self) -> bool {
         self.memory.fails() || self.observer.stops()
+    }
+}
+
+impl Judge {
+    /// The figure of `value` if every schedule that is not proved ended at its bound: each leaves
+    /// the value uncertain by the same part as its price. `None` where all is proved.
+    pub fn least_value(&self, value: u128, price: Price, chosen: &[Chosen]) -> Option<f64> {
+        let least = chosen.iter().map(|chosen| chosen.certain_part(price)).fold(1.0, f64::min);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a part of a value is a value; a float holds more digits than are told"
+        )]
+        (least < 1.0).then(|| self.figure((value as f64 * least) as u128))
     }
 }

@@ -69,6 +69,11 @@ impl Chosen {
         self.standing.average_power(self.devices)
     }
 
+    /// The part of the price that is certain where some schedule is not proved; else 1.
+    pub fn certain_part(&self, price: Price) -> f64 {
+        self.least_price as f64 / price.of(self.standing).max(1) as f64
+    }
+
     /// Whether no forward pass runs twice: a single stage is the last one, which repeats nothing
     /// where stages repeat.
     pub fn repeats_nothing(&self) -> bool {

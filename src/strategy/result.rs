@@ -11,6 +11,7 @@ use crate::profile::parts::PassParts;
 
 /// The best way to train one model on a design.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct ModelResult {
     pub model: String,
@@ -38,6 +39,7 @@ pub struct ModelResult {
 
 /// How a model is divided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct StrategyFacts {
     pub data_parallel: u64,
@@ -51,6 +53,7 @@ pub struct StrategyFacts {
 
 /// Parts of the time of a batch, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct Breakdown {
     pub tensor: f64,
@@ -65,6 +68,7 @@ pub struct Breakdown {
 
 /// A stage of the pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct StageFacts {
     pub first_layer: usize,
@@ -80,6 +84,7 @@ pub struct StageFacts {
 
 /// How often a kind of layer occurs in a stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct LayerCount {
     pub kind: String,
@@ -88,6 +93,7 @@ pub struct LayerCount {
 
 /// What a device of a stage holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct MemoryFacts {
     pub weights: u64,

@@ -1,7 +1,6 @@
 //! What must hold of every search, whatever the space.
 
 use phaze::compare;
-use phaze::compare::References;
 use phaze::input;
 use phaze::input::request::ModelEntry;
 use phaze::input::request::RequestFile;
@@ -128,11 +127,7 @@ fn a_power_cap_leaves_out_strategies_and_not_designs_that_have_another() {
 fn the_answer_is_the_same_on_one_thread_and_on_three() {
     let text = "[job]\nmicro_batches = [1, 4]\n[search]\npareto = true\n";
     let setup = setup(text, &["gpt2-xl"], 600);
-    let real = input::hardware::preset("tpuv4", "test").unwrap();
-    let references = References {
-        tpuv4_like: input::hardware::preset("tpuv4-like", "test").unwrap().design,
-        tpuv4: (real.design, real.physics),
-    };
+    let references = input::references().unwrap();
     let bytes_on = |n_threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
         pool.install(|| {

@@ -11,6 +11,7 @@ use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::input::Conventions;
+use crate::input::place;
 use crate::input::place::Ready;
 use crate::input::place::ready;
 use crate::input::source;
@@ -38,7 +39,6 @@ use crate::strategy::Degrees;
 use crate::strategy::Planner;
 use crate::strategy::Terms;
 use crate::strategy::Training;
-use crate::strategy::result::ModelResult;
 
 /// What a user asks, every default filled in.
 struct Request {
@@ -187,9 +187,7 @@ impl Request {
 
     /// The plan of a way to train, with all that it takes to verify it.
     fn plan(&self, planner: &Planner, best: &Best) -> Plan {
-        let ModelResult { plan, layers, .. } = planner.result(&self.chip, best);
-        let question = Question { devices: planner.terms.cluster.devices, ..self.question.clone() };
-        let plan = Plan { question: Some(question), layers, ..plan };
+        let plan = place::plan(planner, &self.chip, &self.question, best);
         check(&plan).expect("a plan that was found keeps every rule");
         plan
     }

@@ -1,0 +1,401 @@
+//! What no way to train on a design can beat, written a second time from docs/search.md.
+//!
+//! Figures of a share that no design changes stand in flat arrays; a design then costs a few
+//! multiplications for each operator, and a few for each case of stages and replicas.
+
+use std::collections::BTreeMap;
+
+use crate::estimate::vector_core::cycles_per_element;
+use crate::graph::Dag;
+use crate::hardware::Accelerator;
+use crate::hardware::Cluster;
+use crate::hardware::Use;
+use crate::model::op::Home;
+use crate::model::op::Matmul;
+use crate::model::op::Op;
+use crate::model::op::Work;
+use crate::parallel::Share;
+use crate::plan::Recompute;
+use crate::strategy::Standing;
+use crate::units::Energy;
+use crate::units::Time;
+
+use super::operator::Place;
+use super::operator::price;
+use super::phases::Case;
+use super::phases::LayerTimes;
+use super::phases::Phases;
+use super::placed::most_frequent;
+use super::rebuild::Question;
+
+/// Femtojoules of one multiply-accumulate with its registers, and of one cycle of a lane with its.
+const MULTIPLY_ACCUMULATE: f64 = 938.0 + 222.0 + 296.0;
+const LANE_CYCLE: f64 = 938.0 + 103.0 + 138.0;
+
+/// A bound is lowered by this part, which is more than the rounding of all its floats.
+const MARGIN: f64 = 1e-9;
+
+/// Bounds of every design of a question.
+pub struct Bounds<'a> {
+    question: &'a Question,
+    /// By model and share.
+    shares: Vec<Vec<ShareBound>>,
+    /// The place of each shape of array in the tables of steps.
+    arrays: BTreeMap<(u64, u64), usize>,
+}
+
+/// What bounds one share.
+struct ShareBound {
+    /// By kind of layer, forward and backward.
+    passes: Vec<[PassBound; 2]>,
+    /// How often each kind occurs.
+    occurrences: Vec<f64>,
+    repeated: usize,
+    micro_batches: f64,
+    width: f64,
+    /// Devices that every stage takes at the least.
+    devices_per_stage: f64,
+    /// By size of memory, then by recompute choice: what may fit.
+    cases: Vec<Vec<(Recompute, Phases, Vec<Case>)>>,
+}
+
+/// What a pass needs on any design.
+struct PassBound {
+    /// By shape of array, then by operator: steps of all arrays together.
+    steps: Vec<Vec<f64>>,
+    lane_cycles: Vec<f64>,
+    hbm_bytes: Vec<f64>,
+    network: Vec<f64>,
+    /// Whom each operator reads from.
+    reads: Vec<Vec<u32>>,
+    multiply_accumulates: f64,
+    /// Bytes read from and written to the global buffer.
+    glb: [f64; 2],
+    /// Bytes read from and written to the buffers of vector cores.
+    vector_local: [f64; 2],
+    /// By shape of array: bytes between arrays and their buffers.
+    array_bytes: Vec<f64>,
+}
+
+/// Picoseconds of a design for one step of all arrays, one lane cycle of all lanes, one byte.
+struct Pace {
+    step: f64,
+    lane_cycle: f64,
+    byte: f64,
+}
+
+impl<'a> Bounds<'a> {
+    /// Prepares all that designs share.
+    pub fn new(question: &'a Question) -> Self {
+        let shape = |candidate: &crate::hardware::Candidate| {
+            (candidate.design.width, candidate.design.depth)
+        };
+        let mut arrays: BTreeMap<(u64, u64), usize> =
+            question.candidates.iter().map(|candidate| (shape(candidate), 0)).collect();
+        arrays.values_mut().enumerate().for_each(|(at, place)| *place = at);
+        let shapes: Vec<(u64, u64)> = arrays.keys().copied().collect();
+        let shares = question.models.iter().map(|model| {
+            let clusters = question.clusters.iter();
+            let pairs = clusters.flat_map(|cluster| model.shares.iter().map(move |s| (s, cluster)));
+            pairs
+                .filter(|(share, cluster)| share.setting.tensor_parallel <= cluster.devices)
+                .map(|(share, cluster)| ShareBound::new(question, share, cluster, &shapes))
+                .collect()
+        });
+        Self { shares: shares.collect(), arrays, question }
+    }
+
+    /// What no way to train a model on a design with one size of memory can beat; `None` where
+    /// surely nothing fits.
+    pub fn standing(&self, model: usize, design: usize, hbm: usize) -> Option<Standing> {
+        let chip = self.question.chip(design, hbm);
+        let knobs = chip.design();
+        let array = self.arrays[&(knobs.width, knobs.depth)];
+        let cycle = 1e12 / chip.clock().as_hertz() as f64;
+        let pace = Pace {
+            step: cycle / knobs.tensor_cores as f64,
+            lane_cycle: cycle / (knobs.vector_cores as f64 * knobs.vector_width as f64),
+            byte: 1e12 / chip.hbm_bandwidth().as_bytes_per_second() as f64,
+        };
+        let mut ends = Vec::new();
+        let (mut time, mut energy) = (f64::INFINITY, f64::INFINITY);
+        for share in &self.shares[model] {
+            let ways = &share.cases[hbm];
+            if ways.iter().all(|(_, _, cases)| cases.is_empty()) {
+                continue;
+            }
+            let times = share.layer_times(array, &pace, &mut ends);
+            for (recompute, phases, cases) in ways.iter().filter(|(_, _, cases)| !cases.is_empty())
+            {
+                let least = cases.iter().map(|case| phases.time(case, &times));
+                time = least.fold(time, f64::min);
+                energy = energy.min(share.energy(*recompute, &times, array, &chip));
+            }
+        }
+        (time < f64::INFINITY).then(|| {
+            let time = u64::try_from(lowered(time)).unwrap_or(u64::MAX);
+            Standing { time: Time(time), energy: Energy(lowered(energy)) }
+        })
+    }
+}
+
+impl ShareBound {
+    fn new(question: &Question, share: &Share, cluster: &Cluster, shapes: &[(u64, u64)]) -> Self {
+        let count = |kind: usize| share.sequence.iter().filter(|&&at| at == kind).count() as f64;
+        let chip = question.chip(0, 0);
+        let place = Place { chip: &chip, cluster, costs: question.vector_costs };
+        let passes = share.kinds.iter().map(|kind| {
+            [&kind.forward, &kind.backward].map(|ops| PassBound::new(ops, share, place, shapes))
+        });
+        let cases = question.request.space.hbm_gib.iter().map(|gib| {
+            let choices = question.request.recompute.iter();
+            choices
+                .map(|&recompute| {
+                    let phases =
+                        Phases::new(question, share, cluster.devices, recompute, gib << 30);
+                    let cases = phases.cases(question);
+                    (recompute, phases, cases)
+                })
+                .collect()
+        });
+        let all_wide = share.kinds.iter().all(|kind| kind.tensor_parallel);
+        let width = share.setting.tensor_parallel as f64;
+        Self {
+            passes: passes.collect(),
+            occurrences: (0..share.kinds.len()).map(count).collect(),
+            repeated: most_frequent(&share.sequence),
+            micro_batches: (question.request.global_batch / share.setting.micro_batch) as f64,
+            width,
+            devices_per_stage: if all_wide { width } else { 1.0 },
+            cases: cases.collect(),
+        }
+    }
+
+    /// The least that the passes of all layers take.
+    fn layer_times(&self, array: usize, pace: &Pace, ends: &mut Vec<f64>) -> LayerTimes {
+        let mut times = LayerTimes::default();
+        for (kind, passes) in self.passes.iter().enumerate() {
+            let [forward, backward] =
+                passes.each_ref().map(|pass| pass.least_time(array, pace, ends));
+            if kind == self.repeated {
+                (times.forward, times.backward) = (forward, backward);
+            } else {
+                times.others_forward += forward * self.occurrences[kind];
+                times.others_backward += backward * self.occurrences[kind];
+            }
+        }
+        times
+    }
+
+    /// Femtojoules of a batch at the least: what every operator computes and moves once on each
+    /// device of the width, and power at rest for as long as the stages are loaded at the least.
+    fn energy(
+        &self,
+        recompute: Recompute,
+        times: &LayerTimes,
+        array: usize,
+        chip: &Accelerator,
+    ) -> f64 {
+        let forward_passes = if recompute == Recompute::Full { 2.0 } else { 1.0 };
+        let vector = chip.vector(Use::Spread).energies;
+        let tensor = chip.tensor(Use::Spread).energies;
+        let of_pass = |pass: &PassBound| {
+            let hbm: f64 = pass.hbm_bytes.iter().sum();
+            let lanes: f64 = pass.lane_cycles.iter().sum();
+            let accesses = hbm * vector.hbm as f64
+                + pass.glb[0] * vector.glb_read as f64
+                + pass.glb[1] * vector.glb_write as f64
+                + pass.vector_local[0] * vector.local_read as f64
+                + pass.vector_local[1] * vector.local_write as f64
+                + pass.array_bytes[array] * tensor.local_read.min(tensor.local_write) as f64;
+            pass.multiply_accumulates * MULTIPLY_ACCUMULATE + lanes * LANE_CYCLE + accesses / 8.0
+        };
+        let mut moved = 0.0;
+        for ([forward, backward], count) in self.passes.iter().zip(&self.occurrences) {
+            moved += count * (forward_passes * of_pass(forward) + of_pass(backward));
+        }
+        let repeated = self.occurrences[self.repeated];
+        let load = forward_passes * (repeated * times.forward + times.others_forward)
+            + repeated * times.backward
+            + times.others_backward;
+        // A microwatt for a picosecond is a thousandth of a femtojoule.
+        let at_rest = chip.static_power_uw() as f64 / 1000.0;
+        self.micro_batches * (self.width * moved + at_rest * self.devices_per_stage * load)
+    }
+}
+
+impl PassBound {
+    fn new(ops: &Dag<Op>, share: &Share, place: Place, shapes: &[(u64, u64)]) -> Self {
+        let matmuls: Vec<Option<Matmul>> = ops
+            .nodes()
+            .iter()
+            .map(|op| match &op.work {
+                Work::Matmul { matmul, .. } => Some(*matmul),
+                _ => None,
+            })
+            .collect();
+        let steps_on = |&(width, depth): &(u64, u64)| {
+            let steps = |matmul: &Option<Matmul>| {
+                matmul.map_or(0.0, |matmul| array_steps(matmul, width, depth))
+            };
+            matmuls.iter().map(steps).collect()
+        };
+        let of_ops = |figure: &dyn Fn(&Op) -> f64| ops.nodes().iter().map(figure).collect();
+        let macs = matmuls.iter().flatten().map(|matmul| matmul.flops().0 as f64 / 2.0);
+        Self {
+            steps: shapes.iter().map(steps_on).collect(),
+            lane_cycles: of_ops(&|op| lane_cycles(op, place)),
+            hbm_bytes: of_ops(&|op| {
+                let (read, written) = op.hbm_bytes(share.setting.element);
+                let crosses = !matches!(op.work, Work::Collective(_));
+                if crosses { read.0 as f64 + written.0 as f64 } else { 0.0 }
+            }),
+            network: of_ops(&|op| match &op.work {
+                // No design changes what the network takes.
+                Work::Collective(_) => price(op, place, Use::Spread, None)
+                    .map_or(0.0, |estimate| estimate.time.0 as f64),
+                _ => 0.0,
+            }),
+            reads: ops
+                .ids()
+                .map(|id| {
+                    let reads = ops.predecessors(id).iter();
+                    reads.filter_map(|read| u32::try_from(read.index()).ok()).collect()
+                })
+                .collect(),
+            multiply_accumulates: macs.sum(),
+            glb: moved(ops, share, |bytes| bytes.glb),
+            vector_local: moved(ops, share, |bytes| bytes.vector_local),
+            array_bytes: shapes
+                .iter()
+                .map(|&(width, depth)| {
+                    let element = share.setting.element.0 as f64;
+                    let products = matmuls.iter().flatten();
+                    products.map(|matmul| array_bytes(matmul, width, depth, element)).sum()
+                })
+                .collect(),
+        }
+    }
+
+    /// Picoseconds that the pass takes at the least: the longest path, and the sum on each
+    /// resource.
+    fn least_time(&self, array: usize, pace: &Pace, ends: &mut Vec<f64>) -> f64 {
+        ends.clear();
+        let mut sums = [0.0; 4];
+        let mut least = 0.0_f64;
+        for (op, reads) in self.reads.iter().enumerate() {
+            let needs = [
+                self.steps[array][op] * pace.step,
+                self.lane_cycles[op] * pace.lane_cycle,
+                self.hbm_bytes[op] * pace.byte,
+                self.network[op],
+            ];
+            sums.iter_mut().zip(needs).for_each(|(sum, need)| *sum += need);
+            let start = reads.iter().map(|&read| ends[read as usize]).fold(0.0, f64::max);
+            let end = start + needs.into_iter().fold(0.0, f64::max);
+            least = least.max(end);
+            ends.push(end);
+        }
+        sums.into_iter().fold(least, f64::max)
+    }
+}
+
+/// Bytes that an operator reads and writes at the least.
+struct Moved {
+    glb: [f64; 2],
+    vector_local: [f64; 2],
+}
+
+/// Sums a pair of figures over all operators.
+fn moved(ops: &Dag<Op>, share: &Share, of: fn(&Moved) -> [f64; 2]) -> [f64; 2] {
+    let mut sums = [0.0; 2];
+    for op in ops.nodes() {
+        let each = of(&moved_by(op, share.setting.element.0 as f64));
+        sums.iter_mut().zip(each).for_each(|(sum, part)| *sum += part);
+    }
+    sums
+}
+
+/// Operands of a product pass the global buffer once; what fills or drains off-chip memory passes it
+/// once more; what vector work reads and writes there passes the vector cores' buffers too.
+fn moved_by(op: &Op, element: f64) -> Moved {
+    if matches!(op.work, Work::Collective(_)) {
+        return Moved { glb: [0.0; 2], vector_local: [0.0; 2] };
+    }
+    let beside = [op.traffic.glb_read.0 as f64, op.traffic.glb_written.0 as f64];
+    let (mut read, mut written) = (beside[0], beside[1]);
+    let (mut filled, mut drained) = (op.traffic.hbm_read.0 as f64, op.traffic.hbm_written.0 as f64);
+    if let Work::Matmul { matmul: Matmul { b, m, k, n }, homes, .. } = &op.work {
+        let bytes = |rows: u64, columns: u64| *b as f64 * rows as f64 * columns as f64 * element;
+        let (first, second, product) = (bytes(*m, *k), bytes(*k, *n), bytes(*m, *n));
+        read += first + second;
+        written += product;
+        filled += if homes.a == Home::Hbm { first } else { 0.0 };
+        filled += if homes.b == Home::Hbm { second } else { 0.0 };
+        drained += if homes.out == Home::Hbm { product } else { 0.0 };
+    }
+    Moved { glb: [read + drained, written + filled], vector_local: beside }
+}
+
+/// Bytes between arrays and their buffers for one product, for the best of the six ways: a tensor
+/// passes once for each tile, along the side of the array, of the loop that it lacks; a partial sum
+/// has at least one byte and is read back every time but the first.
+fn array_bytes(matmul: &Matmul, width: u64, depth: u64, element: f64) -> f64 {
+    let sizes = [matmul.m, matmul.k, matmul.n];
+    let mut least = f64::INFINITY;
+    for along in 0..3 {
+        for across in (0..3).filter(|across| *across != along) {
+            let tiles = |lacks: usize| -> f64 {
+                let side = if lacks == along { width } else { depth };
+                let streams = lacks != along && lacks != across;
+                if streams { 1.0 } else { sizes[lacks].div_ceil(side) as f64 }
+            };
+            let elements = |lacks: usize| -> f64 {
+                (0..3).filter(|&other| other != lacks).map(|other| sizes[other] as f64).product()
+            };
+            let factors = elements(0) * tiles(0) + elements(2) * tiles(2);
+            let sums = elements(1) * (2.0 * (tiles(1) - 1.0) + element);
+            least = least.min(element * factors + sums);
+        }
+    }
+    least * matmul.b as f64
+}
+
+/// Cycles of one lane for all vector work of an operator.
+fn lane_cycles(op: &Op, place: Place) -> f64 {
+    let chain = match &op.work {
+        Work::Matmul { fused, .. } => fused.as_slice(),
+        Work::Vector(chain) => chain.as_slice(),
+        Work::Move | Work::Collective(_) => &[],
+    };
+    let each = chain.iter().map(|work| {
+        let cycles = cycles_per_element(work.kind, work.pass, place.costs);
+        work.rows as f64 * work.row as f64 * cycles as f64
+    });
+    each.sum()
+}
+
+/// Steps of all arrays together, for the best of the six ways to lay a product on them.
+fn array_steps(matmul: Matmul, width: u64, depth: u64) -> f64 {
+    let sizes = [matmul.m, matmul.k, matmul.n];
+    let mut least = f64::INFINITY;
+    for along in 0..3 {
+        for across in (0..3).filter(|across| *across != along) {
+            let stream = sizes[3 - along - across];
+            let tiles = [sizes[along].div_ceil(width), sizes[across].div_ceil(depth), stream];
+            least = least.min(tiles.iter().map(|&n| n as f64).product());
+        }
+    }
+    least * matmul.b as f64
+}
+
+/// A float as a whole number that is no more than the exact one.
+fn lowered(figure: f64) -> u128 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is positive; rounding down is wanted, and the cast ends at the largest number"
+    )]
+    let whole = (figure * (1.0 - MARGIN)) as u128;
+    whole
+}

@@ -1,0 +1,176 @@
+//! What one operator takes, by definition: a mapping that the answer names is priced, never
+//! searched; vector work and exchanges are short formulas (docs/estimate.md).
+
+use crate::estimate::Estimate;
+use crate::estimate::Limit;
+use crate::estimate::VectorCosts;
+use crate::estimate::collective;
+use crate::estimate::tensor_core::Loop;
+use crate::estimate::tensor_core::Mapping;
+use crate::estimate::tensor_core::Way;
+use crate::estimate::tensor_core::cost::cost;
+use crate::estimate::vector_core;
+use crate::hardware::Accelerator;
+use crate::hardware::Cluster;
+use crate::hardware::CoreSpec;
+use crate::hardware::Use;
+use crate::hardware::VectorSpec;
+use crate::model::op::Matmul;
+use crate::model::op::Op;
+use crate::model::op::Traffic;
+use crate::model::op::VectorWork;
+use crate::model::op::Work;
+use crate::plan::MappingFacts;
+use crate::units::Bytes;
+use crate::units::Energy;
+use crate::units::Time;
+
+/// Where an operator runs.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// The accelerator.
+    pub chip: &'a Accelerator,
+    /// What it stands in.
+    pub cluster: &'a Cluster,
+    /// Cycles of vector work.
+    pub costs: VectorCosts,
+}
+
+/// What a matmul adds to the vector work behind it.
+#[derive(Clone, Copy, Default)]
+struct Product {
+    cycles: u64,
+    limit: Option<Limit>,
+    energy: Energy,
+    hbm: u64,
+    glb_read: u64,
+    glb_written: u64,
+}
+
+/// What an operator takes on one core or on all; a matmul needs the mapping that it is said to
+/// have. `None` where that is not a mapping of the operator, or it is too large to be timed.
+pub fn price(op: &Op, place: Place, cores: Use, mapping: Option<&Mapping>) -> Option<Estimate> {
+    let vector = place.chip.vector(cores);
+    match &op.work {
+        Work::Collective(exchange) => Some(collective::estimate(exchange, &vector, place.cluster)),
+        Work::Vector(chain) => {
+            together(Product::default(), chain, &op.traffic, &vector, place.costs)
+        }
+        Work::Move => together(Product::default(), &[], &op.traffic, &vector, place.costs),
+        Work::Matmul { matmul, homes, fused } => {
+            let (spec, mapping) = (place.chip.tensor(cores), mapping?);
+            if !is_legal(matmul, &spec, mapping) {
+                return None;
+            }
+            let priced = cost(matmul, *homes, &spec, mapping)?;
+            let product = Product {
+                cycles: priced.cycles.0,
+                limit: Some(priced.limit),
+                energy: priced.total_energy(),
+                hbm: priced.hbm_read.0.checked_add(priced.hbm_written.0)?,
+                glb_read: priced.glb_read.0,
+                glb_written: priced.glb_written.0,
+            };
+            together(product, fused, &op.traffic, &vector, place.costs)
+        }
+    }
+}
+
+/// A matmul and the vector work behind it run at once: the longest need decides, and all bytes go
+/// through each memory together.
+fn together(
+    product: Product,
+    chain: &[VectorWork],
+    traffic: &Traffic,
+    spec: &VectorSpec,
+    costs: VectorCosts,
+) -> Option<Estimate> {
+    let needs = vector_core::needs(chain, traffic, spec, costs)?;
+    let sum = |parts: [u64; 3]| parts.into_iter().try_fold(0_u64, u64::checked_add);
+    let Traffic { hbm_read, hbm_written, glb_read, glb_written } = *traffic;
+    let hbm = sum([product.hbm, hbm_read.0, hbm_written.0])?;
+    // What crosses off-chip memory crosses the global buffer once more.
+    let glb_read = sum([product.glb_read, glb_read.0, hbm_written.0])?;
+    let glb_written = sum([product.glb_written, glb_written.0, hbm_read.0])?;
+    let hertz = u128::from(spec.clock.as_hertz());
+    let off_chip = u128::from(hbm) * hertz;
+    let off_chip = off_chip.div_ceil(u128::from(spec.hbm.as_bytes_per_second()));
+    let reads = glb_read.div_ceil(spec.glb_port.read);
+    let writes = glb_written.div_ceil(spec.glb_port.write);
+    let longest_first = [
+        (product.cycles, product.limit.unwrap_or(Limit::Lanes)),
+        (needs.lanes, Limit::Lanes),
+        (needs.local, Limit::Local),
+        (reads.max(writes), Limit::Glb),
+        (u64::try_from(off_chip).ok()?, Limit::Hbm),
+    ];
+    // Among equals the first is named.
+    let (cycles, limit) = longest_first.into_iter().rev().max_by_key(|(cycles, _)| *cycles)?;
+    let picoseconds = (u128::from(cycles) * u128::from(Time::PER_SECOND)).div_ceil(hertz);
+    let vector_energy = Energy(needs.energy_eighths.iter().sum::<u128>().div_ceil(8));
+    Some(Estimate {
+        time: Time(u64::try_from(picoseconds).ok()?),
+        energy: vector_energy + product.energy,
+        hbm: Bytes(hbm),
+        glb_read: Bytes(glb_read),
+        glb_written: Bytes(glb_written),
+        limit,
+    })
+}
+
+/// Whether a mapping is one of the space that docs/estimate.md defines; that its tiles fit their
+/// buffers is for its cost to say.
+fn is_legal(matmul: &Matmul, spec: &CoreSpec, mapping: &Mapping) -> bool {
+    let sizes = [matmul.m, matmul.k, matmul.n];
+    let Mapping { batch_split, split, way, local, glb, .. } = *mapping;
+    let divides = |cores: u64, size: u64| {
+        (1..=spec.count).contains(&cores)
+            && (!spec.count.is_power_of_two() || cores.is_power_of_two())
+            && cores <= size.next_power_of_two()
+    };
+    let product = split.iter().fold(u128::from(batch_split), |all, &n| all * u128::from(n));
+    Way::ALL.contains(&way)
+        && divides(batch_split, matmul.b)
+        && (0..3).all(|i| divides(split[i], sizes[i]))
+        && product <= u128::from(spec.count)
+        && (0..3).all(|i| {
+            let share = sizes[i].div_ceil(split[i]);
+            let side = match Loop::ALL[i] {
+                on if on == way.width => spec.width,
+                on if on == way.depth => spec.depth,
+                _ => 1,
+            };
+            is_tile(local[i], side, share) && is_glb_tile(glb[i], sizes[i])
+        })
+}
+
+/// The whole part, or the side of the array doubled so often, if that is less.
+fn is_tile(tile: u64, side: u64, part: u64) -> bool {
+    let doubled = tile.is_multiple_of(side) && (tile / side).is_power_of_two();
+    tile == part || (tile < part && doubled)
+}
+
+/// The whole size, or a power of two or three times one, if that is less.
+fn is_glb_tile(tile: u64, size: u64) -> bool {
+    let round = tile.is_power_of_two() || (tile.is_multiple_of(3) && (tile / 3).is_power_of_two());
+    tile == size || (tile < size && round)
+}
+
+/// The mapping that an answer writes; `None` where a loop has no such name.
+pub fn mapping(facts: &MappingFacts) -> Option<Mapping> {
+    let named = |name: &str| Loop::ALL.into_iter().find(|along| along.name() == name);
+    let tile = |tile: crate::plan::TileFacts| [tile.m, tile.k, tile.n];
+    Some(Mapping {
+        batch_split: facts.cores.b,
+        split: [facts.cores.m, facts.cores.k, facts.cores.n],
+        way: Way {
+            width: named(&facts.array.width)?,
+            depth: named(&facts.array.depth)?,
+            stream: named(&facts.array.stream)?,
+        },
+        local: tile(facts.local_tile),
+        local_inner: named(&facts.local_inner)?,
+        glb: tile(facts.glb_tile),
+        glb_inner: named(&facts.glb_inner)?,
+    })
+}

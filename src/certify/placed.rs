@@ -1,0 +1,273 @@
+//! A share of a model placed on a chip, as an answer tells it: from its decisions (mappings and
+//! schedules of the layers, the cut into stages) times, memory, devices and energy are rebuilt.
+//!
+//! What it needs is told in [`Around`], so that an entry of a search and a plan that stands alone
+//! are judged by the same functions.
+
+use crate::hardware::Use;
+use crate::model::Optimizer;
+use crate::parallel::Share;
+use crate::plan::Answer;
+use crate::plan::Cost;
+use crate::plan::Edge;
+use crate::plan::Job;
+use crate::plan::LayerFacts;
+use crate::plan::LayerProfile;
+use crate::plan::Links;
+use crate::plan::PerParameter;
+use crate::plan::Placement;
+use crate::plan::Profile;
+use crate::plan::Recompute;
+use crate::plan::TimeModel;
+use crate::plan::cost;
+use crate::plan::schedule::Rule;
+use crate::strategy::Degrees;
+use crate::units::Energy;
+use crate::units::Time;
+
+use super::claims::FalseClaim;
+use super::claims::Verdict;
+use super::claims::equal;
+use super::claims::require;
+use super::energy;
+use super::operator::Place;
+use super::operator::price;
+use super::pass;
+use super::pass::Pass;
+
+/// What a placement is judged by, beside the share.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// The chip and what it stands in.
+    pub place: Place<'a>,
+    /// What a spread operator leaves to others.
+    pub rule: Rule,
+    /// What steps over the parameters.
+    pub optimizer: Optimizer,
+    /// Sequences in a batch.
+    pub global_batch: u64,
+    /// How the time of a batch is defined.
+    pub time_model: TimeModel,
+    /// What may be computed again.
+    pub recompute: &'a [Recompute],
+}
+
+/// Where an answer writes what is judged.
+pub struct Paths {
+    /// The layers with their schedules.
+    pub layers: String,
+    /// The placement and its claims.
+    pub answer: String,
+}
+
+/// Whether a strategy was searched, or given and only its micro-batch and recompute searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Every strategy of the request was compared.
+    Searched,
+    /// The degrees were given, repeated layers cut evenly.
+    Given(Degrees),
+}
+
+/// A placement that fits, with all that follows from it.
+pub struct Placed {
+    /// By kind of layer, forward and backward.
+    pub passes: Vec<[Pass; 2]>,
+    /// What placement knows of the layers.
+    pub profile: Profile,
+    /// What is asked of it.
+    pub job: Job,
+    /// Which layers form which stage.
+    pub placement: Placement,
+    /// What that costs.
+    pub costs: Cost,
+    /// Of a batch.
+    pub time: Time,
+    /// Of a batch, all devices.
+    pub energy: Energy,
+}
+
+/// Judges the layers and the placement of `share`.
+pub fn check(
+    paths: &Paths,
+    around: &Around,
+    share: &Share,
+    origin: Origin,
+    claimed: &[LayerFacts],
+    answer: &Answer,
+) -> Result<Placed, FalseClaim> {
+    let Around { place, optimizer, .. } = *around;
+    let passes = layers(&paths.layers, around, share, claimed)?;
+    let profile = profile(share, &passes);
+    let job = job(&paths.layers, around, share)?;
+    job.validate(&profile).map_err(|flaw| FalseClaim::new(&paths.layers, "a profile", flaw))?;
+    let placement = placement(&paths.answer, around, &profile, &job, origin, answer)?;
+    let costs = cost(&profile, &job, &placement);
+    fits(&paths.answer, &job, &costs)?;
+    let energies = passes.iter().map(|passes| passes.each_ref().map(|pass| pass.energy));
+    let energy = energy::of_batch(&energy::Batch {
+        passes: &energies.collect::<Vec<[Energy; 2]>>(),
+        profile: &profile,
+        job: &job,
+        placement: &placement,
+        costs: &costs,
+        optimizer,
+        place,
+    });
+    let time = Time(u64::try_from(costs.time_per_batch).unwrap_or(u64::MAX));
+    Ok(Placed { passes, profile, job, placement, costs, time, energy })
+}
+
+/// What is asked of the placement of a share.
+fn job(path: &str, around: &Around, share: &Share) -> Result<Job, FalseClaim> {
+    let Around { place, optimizer, .. } = *around;
+    let step = price(&optimizer.step(1 << 30), place, Use::Spread, None);
+    let step =
+        step.ok_or_else(|| FalseClaim::new(path, "layers", "a step too large to be timed"))?;
+    Ok(Job {
+        micro_batches: around.global_batch / share.setting.micro_batch,
+        devices: place.cluster.devices,
+        memory: place.chip.design().hbm.0,
+        links: Links::Network(place.cluster.network),
+        per_parameter: PerParameter {
+            weight: optimizer.weight().0,
+            gradient: optimizer.gradient().0,
+            state: optimizer.state().0,
+            step_per_gibi: step.time.0,
+        },
+        time_model: around.time_model,
+    })
+}
+
+/// Every kind of layer that the model has, in order, each with both passes.
+fn layers(
+    path: &str,
+    around: &Around,
+    share: &Share,
+    claimed: &[LayerFacts],
+) -> Result<Vec<[Pass; 2]>, FalseClaim> {
+    let (said, is) = (claimed.len(), share.kinds.len());
+    require(said == is, format!("{path}.length"), said, is)?;
+    let kinds = share.kinds.iter().zip(claimed).enumerate();
+    kinds
+        .map(|(at, (layer, facts))| {
+            let path = format!("{path}[{at}]");
+            let found = LayerFacts {
+                kind: layer.name.clone(),
+                count: share.sequence.iter().filter(|&&kind| kind == at).count(),
+                ..facts.clone()
+            };
+            equal(&path, facts, &found)?;
+            let forward = format!("{path}.forward");
+            let backward = format!("{path}.backward");
+            let Around { place, rule, .. } = *around;
+            Ok([
+                pass::check(&forward, &layer.forward, place, rule, &facts.forward)?,
+                pass::check(&backward, &layer.backward, place, rule, &facts.backward)?,
+            ])
+        })
+        .collect()
+}
+
+/// What placement knows of the share.
+fn profile(share: &Share, layers: &[[Pass; 2]]) -> Profile {
+    let kinds = share.kinds.iter().zip(layers).map(|(share, [there, back])| LayerProfile {
+        name: share.name.clone(),
+        forward: there.time.0,
+        backward: back.time.0,
+        parameters: share.parameters,
+        activations: share.kept.0,
+        tensor_parallel: share.tensor_parallel,
+        collectives: (there.collectives + back.collectives).0,
+    });
+    profile_of(share, kinds.collect())
+}
+
+/// The chain of a share's layers with the given kinds.
+pub fn profile_of(share: &Share, kinds: Vec<LayerProfile>) -> Profile {
+    let sequence = share.sequence.clone();
+    let edge = |to: usize| Edge { from: to - 1, to, size: share.kinds[sequence[to]].input.0 };
+    // The repeated layers count from 0; what comes before them is below, what comes after above.
+    let repeated = most_frequent(&sequence);
+    let before = sequence.iter().position(|&kind| kind == repeated).unwrap_or(0);
+    let before = i64::try_from(before).unwrap_or(0);
+    Profile {
+        width: share.setting.tensor_parallel,
+        kinds,
+        ids: (0..).take(sequence.len()).map(|place: i64| place - before).collect(),
+        edges: (1..sequence.len()).map(edge).collect(),
+        tied: share.tied.map_or(0, |tied| tied.parameters),
+        sequence,
+    }
+}
+
+/// The kind of layer that occurs most often, the first of several.
+pub fn most_frequent(sequence: &[usize]) -> usize {
+    let mut counts = vec![0_usize; sequence.iter().max().map_or(1, |most| most + 1)];
+    for &kind in sequence {
+        counts[kind] += 1;
+    }
+    let most = counts.iter().max().copied().unwrap_or(0);
+    counts.iter().position(|&count| count == most).unwrap_or(0)
+}
+
+/// The placement is a pipeline of the request's space; where degrees were given, it has them.
+fn placement(
+    path: &str,
+    around: &Around,
+    profile: &Profile,
+    job: &Job,
+    origin: Origin,
+    answer: &Answer,
+) -> Result<Placement, FalseClaim> {
+    let at = |field: &str| format!("{path}.{field}");
+    let allowed = around.recompute.contains(&answer.recompute);
+    require(allowed, at("recompute"), answer.recompute, "not in the request's space")?;
+    let (copies, most) = (answer.data_parallel, job.micro_batches);
+    require((1..=most).contains(&copies), at("data_parallel"), copies, format!("1 to {most}"))?;
+    let n_layers = profile.n_layers();
+    let placement = answer.placement(n_layers);
+    let placement = placement.ok_or_else(|| {
+        FalseClaim::new(at("stages"), "stages", format!("not each of {n_layers} layers once"))
+    })?;
+    let in_order = placement.pipeline.stages().flatten().copied().eq(0..n_layers);
+    require(in_order, at("stages"), "stages", "out of the order of the layers")?;
+    if let Origin::Given(degrees) = origin {
+        let said = (placement.pipeline.n_stages(), copies, profile.width);
+        let is = (degrees.stages, degrees.data_parallel, degrees.tensor_parallel);
+        require(said == is, at("stages"), format!("{said:?}"), format!("{is:?}"))?;
+        let ends: Vec<usize> = even_ends(&profile.sequence, degrees.stages);
+        let mut end = 0;
+        let cut = placement.pipeline.stages().map(|stage| {
+            end += stage.len();
+            end
+        });
+        require(cut.eq(ends), at("stages"), "a cut", "not the even one")?;
+    }
+    Ok(placement)
+}
+
+/// Where stages end if repeated layers are cut evenly: stage i of p holds those from ⌊i·l/p⌋ to
+/// ⌊(i+1)·l/p⌋; what comes before them is in the first stage, what comes after in the last. Empty
+/// where there are more stages than repeated layers.
+pub fn even_ends(sequence: &[usize], n_stages: usize) -> Vec<usize> {
+    let repeated = most_frequent(sequence);
+    let first = sequence.iter().position(|&kind| kind == repeated).unwrap_or(0);
+    let n_layers = sequence.iter().filter(|&&kind| kind == repeated).count();
+    if n_stages == 0 || n_stages > n_layers {
+        return Vec::new();
+    }
+    let inner = (1..n_stages).map(|stage| first + stage * n_layers / n_stages);
+    inner.chain([sequence.len()]).collect()
+}
+
+fn fits(path: &str, job: &Job, costs: &Cost) -> Verdict {
+    let devices = format!("{path}.devices");
+    require(costs.devices <= job.devices, devices, "a plan", "more devices than there are")?;
+    for (stage, cost) in costs.stages.iter().enumerate() {
+        let (needed, available) = (cost.memory.total(), u128::from(job.memory));
+        let at = format!("{path}.stages[{stage}].memory");
+        require(needed <= available, at, available, format!("{needed} bytes"))?;
+    }
+    Ok(())
+}
