@@ -1,7 +1,38 @@
 //! Which accelerator should we build, and how do we train on it?
 //!
-//! The rooms, from the ground up; each may use only those above it in this list
-//! (`tests/tidy.rs` enforces it). ARCHITECTURE.md draws the path of data between them.
+//! # The front door
+//!
+//! What the command line can do, Rust can do in a few lines through the same functions: a
+//! [`RequestFile`] is searched, a [`Question`] is placed, and answers are checked from first
+//! principles.
+//!
+//! ```
+//! use phaze::input::Conventions;
+//! use phaze::input::place::question;
+//! use phaze::input::request::RequestFile;
+//! use phaze::input::source::no_files;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let request = "[[model]]\nname = 'bert-large'\n[job]\ndevices = 8\nglobal_batch = 64\n\
+//!                [space]\nwidth = 128\ndepth = [64, 128]\nglb_mib = 32\nhbm_gib = 32\n";
+//! let answer = phaze::search(&RequestFile::read(request, "an example")?)?;
+//! let winner = answer.outcome.winner.as_ref().expect("something fits");
+//! println!("{}", winner.results[0].strategy.sentence);
+//! assert!(answer.outcome.proof.complete);
+//! phaze::check(&answer)??;
+//!
+//! let question = question("llama2-7b", "a100-80g", 64, &Conventions::OURS, &no_files)?;
+//! let plan = phaze::place(question)?.expect("it fits");
+//! println!("{} devices in use", plan.answer.devices);
+//! phaze::input::place::judge(&plan, "the plan")??;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The rooms
+//!
+//! From the ground up; each may use only those above it in this list (`tests/tidy.rs` enforces it).
+//! ARCHITECTURE.md draws the path of data between them.
 
 pub mod units;
 
@@ -36,3 +67,55 @@ pub mod certify;
 pub mod input;
 
 pub mod cli;
+
+use certify::FalseClaim;
+use certify::Verified;
+use input::InputError;
+use input::request::RequestFile;
+use plan::Plan;
+use plan::Question;
+use search::Outcome;
+
+/// The answer of a search: what `outcome.json` and `designs.csv` hold.
+#[derive(Clone, Debug)]
+pub struct SearchAnswer {
+    /// The winner, what it is compared with, and the proof.
+    pub outcome: Outcome,
+    /// Every design of the space, one row each.
+    pub designs: String,
+}
+
+/// Finds the best chip of a space and the best way to train on it, with proof. Only what is built
+/// in is read; `input::request::ready` takes a reader for files.
+///
+/// # Errors
+/// What of the request makes no sense.
+pub fn search(request: &RequestFile) -> Result<SearchAnswer, InputError> {
+    let setup = input::request::ready(request, "request", &input::source::no_files)?;
+    let survey = search::survey(&setup, &(), &());
+    let outcome = compare::outcome(&setup, &survey, &input::references()?, None, &());
+    let mut designs = Vec::new();
+    report::designs_csv::write(&setup, &survey, &mut designs)
+        .expect("memory takes what is written");
+    let designs = String::from_utf8(designs).expect("a table is text");
+    Ok(SearchAnswer { outcome, designs })
+}
+
+/// Finds the best way to train a model on one accelerator; `None` where nothing fits.
+///
+/// # Errors
+/// What of the question makes no sense.
+pub fn place(question: Question) -> Result<Option<Plan>, InputError> {
+    input::place::solve(&input::place::ready(question, "question")?)
+}
+
+/// Judges the answer of a search from its request alone, without any solver: what was verified, or
+/// the first claim that is false.
+///
+/// # Errors
+/// That its request makes no sense.
+pub fn check(answer: &SearchAnswer) -> Result<Result<Verified, FalseClaim>, InputError> {
+    let (question, _) = input::request::judged_by(answer.outcome.request.clone(), "request")?;
+    let cells = input::saved::cells("designs", &answer.designs)?;
+    Ok(certify::check(&question, &answer.outcome, &cells).map(|judged| judged.verified))
+}

@@ -171,23 +171,13 @@ impl Args {
         plan: &Plan,
         question: &plan::Question,
     ) -> Result<Option<String>, Refusal> {
-        let ready = place::ready(question.clone(), name)?;
-        let ground = certify::PlanGround {
-            question,
-            model: &ready.model,
-            chip: &ready.chip,
-            hardware: &ready.terms.design,
-            network: ready.terms.cluster.network,
-            vector_costs: ready.terms.options.vector_costs,
-            element: ready.terms.element,
-        };
-        if let Err(lie) = certify::check_plan(plan, &ground) {
+        if let Err(lie) = place::judge(plan, name)? {
             return Ok(Some(lie.to_string()));
         }
         if !self.deep {
             return Ok(None);
         }
-        let found = place::solve(&ready)?;
+        let found = place::solve(&place::ready(question.clone(), name)?)?;
         Ok(match found {
             Some(found) if found.answer == plan.answer => None,
             Some(found) => Some(format!(

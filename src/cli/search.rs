@@ -222,9 +222,10 @@ impl Args {
         // What was searched to the end is compared to the end as well.
         let interrupted = watch.interrupted() && !survey.complete;
         let [time_limit, user] = search::sentences::STOPPED_BY;
-        let (stopped_by, observer): (_, &dyn Observer) = match survey.complete {
-            true => (None, &()),
-            false => (Some(if interrupted { user } else { time_limit }), &watch),
+        let (stopped_by, observer): (_, &dyn Observer) = if survey.complete {
+            (None, &())
+        } else {
+            (Some(if interrupted { user } else { time_limit }), &watch)
         };
         let outcome = compare::outcome(setup, &survey, &input::references()?, stopped_by, observer);
         let mut json = serde_json::to_vec(&outcome).expect("an outcome has only string keys");

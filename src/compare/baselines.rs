@@ -145,7 +145,7 @@ pub const STOPPED: &str = "not computed: the search was stopped before";
 
 impl Compare<'_> {
     /// Why there is no chip.
-    fn missing(&self, built_in: Option<&str>) -> String {
+    fn missing(built_in: Option<&str>) -> String {
         match built_in {
             Some(_) => "it cannot be built".into(),
             None => STOPPED.into(),
@@ -158,7 +158,7 @@ impl Compare<'_> {
         chip: Option<&Accelerator>,
         find: impl Fn(&Accelerator) -> Result<Vec<Best>, String>,
     ) -> Baseline {
-        let found = chip.ok_or_else(|| self.missing(built_in)).and_then(|chip| {
+        let found = chip.ok_or_else(|| Self::missing(built_in)).and_then(|chip| {
             let best = find(chip)?;
             let standings = |best: &[Best]| -> Vec<Standing> {
                 best.iter().map(|best| best.chosen.standing).collect()

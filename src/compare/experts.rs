@@ -44,7 +44,7 @@ pub fn strategy(model: &str, devices: u64) -> Option<Degrees> {
     let Degrees { stages, tensor_parallel, .. } =
         PUBLISHED.iter().find(|known| known.model == model)?.degrees;
     let data_parallel = devices / (stages as u64 * tensor_parallel);
-    Some(Degrees { stages, tensor_parallel, data_parallel })
+    Some(Degrees { stages, data_parallel, tensor_parallel })
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ impl Operators<'_> {
             for op in layer.forward.nodes().iter().chain(layer.backward.nodes()) {
                 let found = self.estimate(op, chip)?;
                 time += u128::from(found.0.0) * u128::from(count);
-                energy = energy + found.1 * count;
+                energy += found.1 * count;
             }
         }
         let time = saturated(time);

@@ -10,7 +10,11 @@ use super::hardware::preset;
 use super::hf_config;
 use super::numbers::Field;
 use super::source;
+use super::source::Reader;
 use super::source::printable;
+use crate::certify::FalseClaim;
+use crate::certify::PlanGround;
+use crate::certify::check_plan;
 use crate::estimate::EstimateTable;
 use crate::estimate::Options;
 use crate::hardware::Accelerator;
@@ -19,6 +23,7 @@ use crate::hardware::Cluster;
 use crate::hardware::Design;
 use crate::hardware::Knob;
 use crate::model::Model;
+use crate::parallel::legal_widths;
 use crate::plan::Job;
 use crate::plan::Plan;
 use crate::plan::Question;
@@ -50,6 +55,55 @@ pub struct Ready {
     pub terms: Terms,
     /// Degrees that were given.
     pub degrees: Option<Degrees>,
+}
+
+/// The question that a model, an accelerator and a number of devices ask, every default filled in;
+/// `read` opens the files that they name.
+///
+/// # Errors
+/// What cannot be read or is not known.
+pub fn question(
+    model: &str,
+    hardware: &str,
+    devices: u64,
+    conventions: &Conventions,
+    read: &Reader,
+) -> Result<Question, InputError> {
+    let (found, text) = source::model(model, read)?;
+    let (_, hardware_text) = source::hardware(hardware, "hardware", read)?;
+    let global_batch = DEFAULT_BATCH;
+    Ok(Question {
+        model: Source { name: model.to_owned(), text },
+        sequence: found.spec.max_sequence,
+        hardware: Source { name: hardware.to_owned(), text: hardware_text },
+        knobs: BTreeMap::new(),
+        published: conventions.replaces_physics,
+        devices,
+        global_batch,
+        micro_batches: default_micro_batches(global_batch),
+        tensor_parallel: default_widths(&found, conventions),
+        recompute: conventions.recompute.to_vec(),
+        optimizer: conventions.optimizer,
+        attention: conventions.attention,
+        sequence_parallel: false,
+        time_model: conventions.time_model,
+        rule: conventions.rule,
+        strategy: None,
+    })
+}
+
+/// Sequences in a batch where nobody says.
+pub const DEFAULT_BATCH: u64 = 4096;
+
+/// The micro-batch sizes to choose from where none are asked for: those that divide the batch.
+pub fn default_micro_batches(global_batch: u64) -> Vec<u64> {
+    [1, 2, 4, 8].into_iter().filter(|&size| global_batch.is_multiple_of(size)).collect()
+}
+
+/// The widths to choose from where none are asked for: those that divide the model.
+pub fn default_widths(model: &Model, conventions: &Conventions) -> Vec<u64> {
+    let legal = legal_widths(&model.spec);
+    conventions.widths.iter().copied().filter(|width| legal.contains(width)).collect()
 }
 
 /// Makes a question ready; `file` is what errors refer to.
@@ -110,6 +164,29 @@ pub fn solve(ready: &Ready) -> Result<Option<Plan>, InputError> {
         None => planner.best_on(chip),
     };
     Ok(best.map(|best| plan(&planner, chip, question, &best)))
+}
+
+/// Judges a plan of a model from its own question, without any solver; `file` is what errors refer
+/// to.
+///
+/// # Errors
+/// That the question makes no sense; the answer itself is a verdict.
+pub fn judge(plan: &Plan, file: &str) -> Result<Result<(), FalseClaim>, InputError> {
+    let Some(question) = &plan.question else {
+        let field = Field::new(file, "question");
+        return Err(field.missing("a plan of a model holds what was asked"));
+    };
+    let ready = ready(question.clone(), file)?;
+    let ground = PlanGround {
+        question,
+        model: &ready.model,
+        chip: &ready.chip,
+        hardware: &ready.terms.design,
+        network: ready.terms.cluster.network,
+        vector_costs: ready.terms.options.vector_costs,
+        element: ready.terms.element,
+    };
+    Ok(check_plan(plan, &ground))
 }
 
 /// A way to train as a plan that stands alone: with its question and its layers in full.

@@ -101,7 +101,7 @@ impl Setup {
             training.map_err(|reason| Senseless::Setting { model: asked.name.clone(), reason })
         });
         let trainings = trainings.collect::<Result<_, _>>()?;
-        Ok(Self { terms, trainings, candidates, areas, rejections, physics, request })
+        Ok(Self { request, physics, terms, trainings, candidates, areas, rejections })
     }
 
     /// The sizes of off-chip memory, in the order of the request.

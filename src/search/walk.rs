@@ -122,7 +122,7 @@ pub fn walk<L: Landscape>(
     observer: &dyn Observer,
 ) -> Walk<L::Found> {
     observer.begins(what);
-    let Bounds { bounds, mut statuses, complete } = bound_all(landscape, what, observer);
+    let Bounded { bounds, mut statuses, complete } = bound_all(landscape, what, observer);
     let mut order: Vec<(Merit, usize)> = bounds
         .iter()
         .enumerate()
@@ -181,13 +181,17 @@ pub fn walk<L: Landscape>(
 }
 
 /// The bounds of all candidates, or of those that were looked at before the observer stopped it.
-struct Bounds<F> {
+struct Bounded<F> {
     bounds: Vec<Option<Merit>>,
     statuses: Vec<Status<F>>,
     complete: bool,
 }
 
-fn bound_all<L: Landscape>(landscape: &L, what: &str, observer: &dyn Observer) -> Bounds<L::Found> {
+fn bound_all<L: Landscape>(
+    landscape: &L,
+    what: &str,
+    observer: &dyn Observer,
+) -> Bounded<L::Found> {
     let n = landscape.n_candidates();
     let done = AtomicUsize::new(0);
     let looked_at: Vec<Option<Option<Merit>>> = (0..n)
@@ -205,7 +209,7 @@ fn bound_all<L: Landscape>(landscape: &L, what: &str, observer: &dyn Observer) -
         Some(None) => Status::Infeasible,
         Some(Some(_)) | None => Status::Open,
     };
-    Bounds {
+    Bounded {
         statuses: looked_at.iter().map(status).collect(),
         complete: looked_at.iter().all(Option::is_some),
         bounds: looked_at.into_iter().map(Option::flatten).collect(),

@@ -114,8 +114,8 @@ fn instance(noise: &mut Noise) -> Instance {
     let all = examples::all();
     let spec = all[usize::try_from(noise.below(all.len() as u64)).unwrap()].clone();
     let spec = Spec { layers: 1 + noise.below(4), ..spec };
-    let global_batch = noise.of(&[1, 2, 4, 6, 12]);
-    let divides = |size: &u64| global_batch % size == 0;
+    let global_batch: u64 = noise.of(&[1, 2, 4, 6, 12]);
+    let divides = |size: &u64| global_batch.is_multiple_of(*size);
     let time_model = noise.of(&[
         TimeModel::OneForwardOneBackward,
         TimeModel::OneForwardOneBackward,
@@ -260,7 +260,7 @@ fn a_cap_of_power_rules_out_strategies_as_brute_force_says() {
 
 #[test]
 fn more_devices_are_never_worse_in_time_or_energy_also_on_nodes() {
-    let mut noise = Noise(0xDE71CE);
+    let mut noise = Noise(0x00DE_71CE);
     let mut compared = 0;
     for _ in 0..120 {
         let Instance { chip, terms, training } = instance(&mut noise);

@@ -116,7 +116,7 @@ impl Training {
         }
         let flops_per_sequence = flops_per_sequence(&model, sequence)?;
         let name = name.to_owned();
-        Ok(Self { name, flops_per_sequence, model, sequence, divisions })
+        Ok(Self { name, model, sequence, flops_per_sequence, divisions })
     }
 }
 

@@ -211,7 +211,7 @@ fn no_bound_is_above_the_fact_on_random_networks_of_nodes() {
 
 #[test]
 fn two_hundred_random_small_searches_prune_nothing_that_matters() {
-    let mut noise = Noise(0x5EA4C4);
+    let mut noise = Noise(0x005E_A4C4);
     for _ in 0..200 {
         let per_node = noise.of(&[5, 8, 16, 72, 100_000]);
         let (inside, between) = (noise.of(&[5.0, 450.0]), noise.of(&[0.1, 50.0]));

@@ -14,7 +14,6 @@ use crate::input::Conventions;
 use crate::input::place;
 use crate::input::place::Ready;
 use crate::input::place::ready;
-use crate::input::source;
 use crate::model::Model;
 use crate::parallel::legal_widths;
 use crate::placement::Problem;
@@ -26,7 +25,6 @@ use crate::plan::Plan;
 use crate::plan::Profile;
 use crate::plan::Question;
 use crate::plan::Recompute;
-use crate::plan::Source;
 use crate::plan::TimeModel;
 use crate::plan::Units;
 use crate::plan::check::placement::check;
@@ -315,8 +313,10 @@ impl Request {
             stages: n_stages..=n_stages,
             ..self.terms.clone()
         };
-        let any =
-            Terms { widths: default_widths(&self.model, self.conventions), ..self.terms.clone() };
+        let any = Terms {
+            widths: place::default_widths(&self.model, self.conventions),
+            ..self.terms.clone()
+        };
         Ok(vec![
             self.alternative("the best cut", &[same])?,
             self.alternative("the best strategy", &[any])?,
@@ -348,8 +348,8 @@ impl Request {
 /// The question that the options ask, every default filled in.
 fn question(args: &Args, name: &str) -> Result<Question, Refusal> {
     let conventions = Conventions::of(args.published);
-    let (model, text) = source::model(name, &files::small)?;
-    let setting = args.options.setting(&model, conventions);
+    let design = args.design.source()?;
+    let defaults = place::question(name, &design.name, devices(args)?, conventions, &files::small)?;
     let tensor_parallel = match (&args.tensor_parallel, args.strategy) {
         (Some(_), Some(_)) => {
             let problem = "--strategy says how wide it is; leave out --tensor-parallel";
@@ -357,26 +357,22 @@ fn question(args: &Args, name: &str) -> Result<Question, Refusal> {
         }
         (_, Some(strategy)) => vec![strategy.tensor_parallel],
         (Some(widths), None) => ascending(widths),
-        (None, None) => default_widths(&model, conventions),
+        (None, None) => defaults.tensor_parallel.clone(),
     };
     let recompute = args.recompute.map(RecomputeChoice::choices);
     Ok(Question {
-        model: Source { name: name.to_owned(), text },
-        sequence: setting.sequence,
-        hardware: args.design.source()?,
+        sequence: args.options.seq.unwrap_or(defaults.sequence),
         knobs: args.design.turned_knobs()?,
-        published: args.published,
-        devices: devices(args)?,
         global_batch: args.global_batch,
         micro_batches: micro_batches(args)?,
         tensor_parallel,
-        recompute: recompute.unwrap_or_else(|| conventions.recompute.to_vec()),
-        optimizer: args.optimizer.unwrap_or(conventions.optimizer),
-        attention: setting.attention,
-        sequence_parallel: setting.sequence_parallel,
-        time_model: args.time_model.map_or(conventions.time_model, TimeModel::from),
-        rule: conventions.rule,
+        recompute: recompute.unwrap_or_else(|| defaults.recompute.clone()),
+        optimizer: args.optimizer.unwrap_or(defaults.optimizer),
+        attention: args.options.attention.unwrap_or(defaults.attention),
+        sequence_parallel: args.options.sequence_parallel,
+        time_model: args.time_model.map_or(defaults.time_model, TimeModel::from),
         strategy: args.strategy,
+        ..defaults
     })
 }
 
@@ -385,12 +381,6 @@ fn ascending(list: &[u64]) -> Vec<u64> {
     list.sort_unstable();
     list.dedup();
     list
-}
-
-/// The widths to choose from where none are asked for.
-fn default_widths(model: &Model, conventions: &Conventions) -> Vec<u64> {
-    let legal = legal_widths(&model.spec);
-    conventions.widths.iter().copied().filter(|width| legal.contains(width)).collect()
 }
 
 /// The devices at hand: enough for a given strategy.
@@ -412,7 +402,7 @@ fn devices(args: &Args) -> Result<u64, Refusal> {
 fn micro_batches(args: &Args) -> Result<Vec<u64>, Refusal> {
     let batch = args.global_batch;
     let Some(given) = &args.micro_batch else {
-        return Ok([1, 2, 4, 8].into_iter().filter(|&size| batch.is_multiple_of(size)).collect());
+        return Ok(place::default_micro_batches(batch));
     };
     match given.iter().find(|&&size| !batch.is_multiple_of(size)) {
         None => Ok(ascending(given)),
