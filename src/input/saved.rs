@@ -6,9 +6,10 @@ use super::InputError;
 use crate::report::saved::Cells;
 use crate::report::saved::Column;
 use crate::report::saved::DesignTable;
+use crate::search::Outcome;
 
 /// The version of `outcome.json` that this phaze reads.
-const VERSION: u64 = 1;
+const VERSION: u32 = Outcome::VERSION;
 
 /// Reads the text of an `outcome.json`.
 pub fn outcome(file: &str, text: &str) -> Result<Value, InputError> {
@@ -249,8 +250,8 @@ mod tests {
         let refused = |text: &str| outcome("o.json", text).unwrap_err().to_string();
         assert!(refused("{").contains("line 1"));
         assert!(refused("{}").contains("`schema = null` is not that of a search result"));
-        assert!(refused(r#"{"schema": "phaze-outcome", "version": 2}"#).contains("version 1"));
-        let text = r#"{"schema": "phaze-outcome", "version": 1, "top": {"entries": [3]}}"#;
+        assert!(refused(r#"{"schema": "phaze-outcome", "version": 1}"#).contains("version 2"));
+        let text = r#"{"schema": "phaze-outcome", "version": 2, "top": {"entries": [3]}}"#;
         assert!(refused(text).contains("`top.entries[0] = 3` is not an entry"));
     }
 

@@ -10,7 +10,7 @@ use crate::plan::Profile;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// It is not a plan, or one of another version.
-    #[error("it is `{schema}` version {version}; this program checks `phaze-plan` version 1")]
+    #[error("it is `{schema}` version {version}; this program checks `phaze-plan` version 2")]
     Schema {
         /// What it says it is.
         schema: String,
@@ -240,7 +240,7 @@ mod tests {
     fn each_way_to_break_a_plan_is_named() {
         let breakings: [(Breaking, &str); 22] = [
             (|p| p.schema = "phaze-outcome".into(), "phaze-outcome"),
-            (|p| p.version = 2, "version 2"),
+            (|p| p.version = 3, "version 3"),
             (|p| p.profile.width = 0, "there are 0 width"),
             (|p| p.profile.edges[0].to = 9, "does not lead forward"),
             (|p| p.job.devices = 0, "there are 0 devices"),
