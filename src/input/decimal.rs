@@ -28,6 +28,8 @@ impl Decimal {
         if !value.is_finite() || value < 0.0 {
             return None;
         }
+        // Of zero, the sign is dropped.
+        let value = value.abs();
         // Rust prints the shortest decimal that reads back as the same number: what was written.
         let text = format!("{value:e}");
         let (mantissa, exponent) = text.split_once('e')?;
@@ -126,6 +128,13 @@ impl Scale {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zero_has_no_sign() {
+        assert_eq!(Decimal::of(-0.0), Decimal::of(0.0));
+        assert!(Decimal::of(-0.0).is_some());
+        assert_eq!(Decimal::of(-1e-300), None);
+    }
 
     fn decimal(text: &str) -> Option<Decimal> {
         Decimal::new(&serde_json::from_str(text).unwrap())
