@@ -67,6 +67,7 @@ impl ModelOptions {
             sequence_parallel: self.sequence_parallel,
             attention: self.attention.unwrap_or(default),
             element: Bytes(2),
+            ..Setting::ALONE
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How work is divided: which widths are legal, what one device then holds and must exchange.
+//! How work is divided: which degrees are legal, what one device then holds and must exchange.
 //!
 //! In: a [`Model`](crate::model::Model) and a [`Setting`]. Out: one device's [`Share`], with the
 //! exchanges among devices as operators of its graphs.
@@ -6,6 +6,7 @@
 //! Not here: how long an exchange takes (see `hardware`), and how layers are cut into stages
 //! (see `placement`).
 
+mod context;
 #[cfg(test)]
 mod properties;
 mod shard;
@@ -13,10 +14,12 @@ mod share;
 mod tensor;
 mod width;
 
+pub use context::ContextKind;
 pub use shard::shard;
 pub use share::LayerShare;
 pub use share::Setting;
 pub use share::Share;
 pub use share::Tied;
 pub use width::Illegal;
+pub use width::legal_contexts;
 pub use width::legal_widths;
