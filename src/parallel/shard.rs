@@ -131,3 +131,57 @@ impl Held {
         held
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ContextKind;
+    use super::*;
+    use crate::model::families;
+    use crate::model::spec::examples;
+
+    fn share(model: &Model, attention: Attention, masked: Masked) -> Share {
+        let setting = Setting { sequence: 64, attention, masked, ..Setting::ALONE };
+        shard(model, setting).expect("one device is legal")
+    }
+
+    #[test]
+    fn what_a_causal_mask_hides_is_not_computed_tile_by_tile() {
+        for spec in examples::all() {
+            let model = families::build(&spec);
+            let full = share(&model, Attention::Recomputed, Masked::Computed);
+            let half = share(&model, Attention::Recomputed, Masked::Skipped);
+            let [(all, _), (done, counted)] = [&full, &half].map(Share::training_flops);
+            // Two products forward and four backward, of which half is hidden.
+            let pairs = u128::from(64 * 64 * spec.heads * spec.head * spec.layers);
+            let spared = if spec.family.is_causal() { 6 * 2 * pairs / 2 } else { 0 };
+            assert_eq!(all.0 - done.0, spared, "{:?}", spec.family);
+            assert_eq!(counted, all, "the full count stays available");
+            let stored = share(&model, Attention::Stored, Masked::Skipped);
+            assert_eq!(stored.kinds, share(&model, Attention::Stored, Masked::Computed).kinds);
+            assert_eq!(stored.training_flops(), (all, all), "stored attention computes all");
+        }
+    }
+
+    #[test]
+    fn leaving_out_pairs_moves_no_fewer_bytes_of_single_tokens() {
+        for spec in examples::all() {
+            let model = families::build(&spec);
+            for context_kind in ContextKind::ALL {
+                let setting = Setting { sequence: 64, context: 2, context_kind, ..Setting::ALONE };
+                let skipping = Setting { masked: Masked::Skipped, ..setting };
+                let [full, half] = [setting, skipping].map(|s| shard(&model, s).unwrap());
+                let (full, half) = (&full.kinds[1], &half.kinds[1]);
+                assert_eq!((full.kept, full.input), (half.kept, half.input));
+                for (all, few) in [(&full.forward, &half.forward), (&full.backward, &half.backward)]
+                {
+                    for (all, few) in all.nodes().iter().zip(few.nodes()) {
+                        assert_eq!(all.name, few.name);
+                        let [all_bytes, few_bytes] = [all, few].map(|op| op.hbm_bytes(Bytes(2)));
+                        assert_eq!(all_bytes, few_bytes, "{}", all.name);
+                        assert!(few.flops() == all.flops() || few.flops() * 2 == all.flops());
+                    }
+                }
+            }
+        }
+    }
+}
