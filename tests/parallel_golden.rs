@@ -1,7 +1,7 @@
 //! What one device holds and exchanges beside two independent public programs.
 //!
 //! The lines under `tests/golden` are outputs of Calculon (58 strategies of GPT models) and of
-//! SimuMax (its 12 strategies of dense models), reduced to what is compared here: bytes, never
+//! `SimuMax` (its 12 strategies of dense models), reduced to what is compared here: bytes, never
 //! times.
 
 use std::fs::File;

@@ -206,6 +206,7 @@ impl LayerBuilder {
             writes: writes.to_vec(),
             core: self.in_core,
             module: self.module,
+            run: None,
             again: false,
         });
     }

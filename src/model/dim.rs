@@ -15,6 +15,9 @@ pub enum Dim {
     /// Tokens as they are attended to, of the part of a sequence that one device of a context
     /// group holds.
     KeyBlock,
+    /// Tokens as they are attended to, of all devices of a ring but the first and the last whose
+    /// part arrives.
+    MiddleKeys,
     /// Tokens of a whole sequence as they attend, on a device that holds a part of the heads for
     /// it: what devices of a context group turn their queries into.
     Queries,
@@ -68,7 +71,8 @@ impl Dim {
     /// Whether these dimensions go over pairs of tokens, one that attends and one attended to.
     pub fn are_pairs(dims: &[Self]) -> bool {
         let attends = |dim: &Self| matches!(dim, Self::Sequence | Self::Queries);
-        let is_attended_to = |dim: &Self| matches!(dim, Self::Keys | Self::KeyBlock);
+        let is_attended_to =
+            |dim: &Self| matches!(dim, Self::Keys | Self::KeyBlock | Self::MiddleKeys);
         dims.iter().any(attends) && dims.iter().any(is_attended_to)
     }
 }
@@ -81,6 +85,7 @@ pub struct Sizes {
     pub sequence: u64,
     pub keys: u64,
     pub key_block: u64,
+    pub middle_keys: u64,
     pub queries: u64,
     pub turned_kv_heads: u64,
     pub turned_group: u64,
@@ -104,6 +109,7 @@ impl Sizes {
             Dim::Sequence => self.sequence,
             Dim::Keys => self.keys,
             Dim::KeyBlock => self.key_block,
+            Dim::MiddleKeys => self.middle_keys,
             Dim::Queries => self.queries,
             Dim::TurnedKvHeads => self.turned_kv_heads,
             Dim::TurnedGroup => self.turned_group,
@@ -126,7 +132,12 @@ impl Sizes {
     #[must_use]
     pub fn half_attended(self) -> Self {
         let half = |tokens: u64| tokens.div_ceil(2);
-        Self { keys: half(self.keys), key_block: half(self.key_block), ..self }
+        Self {
+            keys: half(self.keys),
+            key_block: half(self.key_block),
+            middle_keys: half(self.middle_keys),
+            ..self
+        }
     }
 
     /// Elements of a tensor with these dimensions.

@@ -24,6 +24,7 @@ use super::layer::Graph;
 use super::layer::Step;
 use super::layer::TensorId;
 use super::op::Collective;
+use super::op::CollectiveKind;
 use super::op::Home;
 use super::op::Homes;
 use super::op::Matmul;
@@ -237,7 +238,19 @@ impl<'a> Fusion<'a> {
     }
 
     fn comes_before(&self, early: usize, late: usize) -> bool {
-        self.waits[late].iter().any(|&group| group == early || self.comes_before(early, group))
+        let mut seen = vec![false; self.groups.len()];
+        let mut open = vec![late];
+        while let Some(group) = open.pop() {
+            for &source in &self.waits[group] {
+                if source == early {
+                    return true;
+                }
+                if !std::mem::replace(&mut seen[source], true) {
+                    open.push(source);
+                }
+            }
+        }
+        false
     }
 
     /// The groups that make a tensor: several where it is joined, none where it is from outside.
@@ -272,12 +285,19 @@ impl<'a> Fusion<'a> {
             Action::Gather => (Work::Move, self.gathered(first)),
             &Action::Exchange { axis, there, .. } => {
                 let kind = there.expect("an exchange that does nothing leaves no operator");
-                // The whole tensor: of its two ends the one that is not a part.
                 let end = |ids: &[TensorId]| ids.iter().map(|&id| self.bytes(id)).sum::<Bytes>();
-                let size = end(&first.reads).max(end(&first.writes));
+                let (from, to) = (end(&first.reads), end(&first.writes));
+                let (size, times) = match (kind, first.pass) {
+                    // A run of blocks is passed on block by block, and so are its gradients, which
+                    // go the same way to where they are added to those of the run.
+                    (CollectiveKind::Send, Pass::Forward) => (from.min(to), from.0.div_ceil(to.0)),
+                    (CollectiveKind::Send, Pass::Backward) => (from.min(to), to.0.div_ceil(from.0)),
+                    // The whole tensor: of its two ends the one that is not a part.
+                    _ => (from.max(to), 1),
+                };
                 let groups = self.scale.groups;
                 let (group, stride) = (groups.along(axis), groups.stride(axis));
-                let collective = Collective { kind, size, axis, group, stride };
+                let collective = Collective { kind, size, axis, group, stride, times };
                 (Work::Collective(collective), Traffic::default())
             }
             Action::Split | Action::Concat => panic!("views leave no operator"),

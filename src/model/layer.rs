@@ -88,6 +88,8 @@ pub struct Step {
     pub core: bool,
     /// The module that it belongs to, if that can be repeated by itself.
     pub module: Option<Module>,
+    /// In a ring, which of the runs of blocks that arrive one after the other it works on.
+    pub run: Option<usize>,
     /// Whether it is a repetition of a step of the forward pass.
     pub again: bool,
 }

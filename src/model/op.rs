@@ -139,6 +139,8 @@ pub struct Collective {
     /// How far apart two neighbours are in device numbers, where devices are numbered along the
     /// tensor axis first and along the context axis next.
     pub stride: u64,
+    /// How often it is done in a row: once, or the steps of a ring.
+    pub times: u64,
 }
 
 /// The loop shape of an operator.

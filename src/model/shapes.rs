@@ -63,15 +63,14 @@ fn check_step(graph: &Graph, step: &Step, scale: Scale) {
             let (from, to) = (sum(&step.reads), sum(&step.writes));
             let group = scale.groups.along(axis);
             match there {
-                None | Some(CollectiveKind::AllReduce | CollectiveKind::Send) => {
-                    assert_eq!(from, to, "{name}");
-                }
+                None | Some(CollectiveKind::AllReduce) => assert_eq!(from, to, "{name}"),
                 Some(CollectiveKind::AllGather) => assert_eq!(from * group, to, "{name}"),
                 Some(CollectiveKind::ReduceScatter) => {
                     assert_eq!(from, to * group, "{name}");
                 }
-                // What there are too few of to divide travels in copies.
-                Some(CollectiveKind::AllToAll) => {
+                // What there are too few of to divide travels in copies; several blocks may
+                // follow one, or one several.
+                Some(CollectiveKind::AllToAll | CollectiveKind::Send) => {
                     assert!(to.is_multiple_of(from) || from.is_multiple_of(to), "{name}");
                 }
             }

@@ -164,6 +164,7 @@ impl Spec {
             sequence,
             keys: sequence,
             key_block: sequence,
+            middle_keys: 0,
             queries: sequence,
             turned_kv_heads: self.kv_heads,
             turned_group: self.heads / self.kv_heads,

@@ -7,7 +7,10 @@
 //! - *gather*: the keys and values of all devices are gathered before they are used, and once more
 //!   for the backward pass; their gradients are summed and scattered.
 //! - *ring*: keys and values go round from neighbour to neighbour. A device works on one block of
-//!   them while it passes it on, and adds up what each block contributes.
+//!   them while it passes it on, and adds up what each block contributes. All blocks but the first
+//!   and the last are alike and are one run of the graph: as its first block arrives, the run
+//!   starts, and while it is worked on it is passed on. With blocks of time x and messages of time
+//!   y, c devices take x + (c − 1)·max(x, y) either way; only the graph stays small.
 //! - *ulysses*: devices turn their part of the tokens for all heads into all tokens for a part of
 //!   the heads, with an all-to-all of queries, keys and values; the result is turned back.
 //!
@@ -108,12 +111,19 @@ fn own_tokens(whole: &Graph) -> (Graph, BTreeSet<TensorId>) {
 }
 
 fn rename(dims: &mut [Dim], to: fn(Dim) -> Dim) {
-    dims.iter_mut().for_each(|dim| *dim = to(*dim));
+    for dim in dims {
+        *dim = to(*dim);
+    }
 }
 
 /// Keys as the device that holds their tokens has them.
 fn own(dim: Dim) -> Dim {
     if dim == Dim::Keys { Dim::KeyBlock } else { dim }
+}
+
+/// Keys of the blocks between the first and the last that a device works on.
+fn middle(dim: Dim) -> Dim {
+    if matches!(dim, Dim::Keys | Dim::KeyBlock) { Dim::MiddleKeys } else { dim }
 }
 
 /// Keys as a device that has those of all others has them.
@@ -130,6 +140,14 @@ fn turned(dim: Dim) -> Dim {
         Dim::Group => Dim::TurnedGroup,
         other => other,
     }
+}
+
+/// Blocks of a ring that are worked on in a row.
+struct Run {
+    number: usize,
+    is_last: bool,
+    /// The keys of the run.
+    to: fn(Dim) -> Dim,
 }
 
 struct Division {
@@ -186,56 +204,56 @@ impl Division {
         }
     }
 
-    /// Work on one block of keys and values after the other, each passed on while it is used.
+    /// Work on one run of keys and values after the other, each passed on while it is used.
     fn ring(&mut self, paired: &[Step], pairs: &BTreeSet<TensorId>, devices: u64) {
         let keys_and_values: BTreeSet<TensorId> = (paired.iter().flat_map(|step| &step.reads))
             .filter(|id| self.graph.at(**id).dims.contains(&Dim::KeyBlock))
             .copied()
             .collect();
         let travelling: Vec<TensorId> = keys_and_values.into_iter().collect();
+        let runs: &[fn(Dim) -> Dim] = if devices > 2 { &[own, middle, own] } else { &[own, own] };
         let mut here = travelling.clone();
         let mut sums: BTreeMap<TensorId, TensorId> = BTreeMap::new();
-        for block in 1..=devices {
-            let held: BTreeMap<TensorId, TensorId> =
-                travelling.iter().copied().zip(here.iter().copied()).collect();
-            if block < devices {
-                let next: Vec<TensorId> = travelling
-                    .iter()
-                    .map(|&id| self.another(id, &(block + 1).to_string(), own))
-                    .collect();
-                let name = format!("keys_values_send_{block}");
+        for (run, &to) in (1..).zip(runs) {
+            let held = travelling.iter().copied().zip(here.iter().copied()).collect();
+            if let Some(&after) = runs.get(run) {
+                let suffix = (run + 1).to_string();
+                let next: Vec<TensorId> =
+                    travelling.iter().map(|&id| self.another(id, &suffix, after)).collect();
+                let name = format!("keys_values_send_{run}");
                 let ways = (CollectiveKind::Send, CollectiveKind::Send);
                 self.exchange(name, &paired[0], ways, (here, next.clone()));
                 here = next;
-            } else {
-                here = Vec::new();
             }
-            self.block(paired, pairs, held, &mut sums, (block, devices));
+            let run = Run { number: run, is_last: run == runs.len(), to };
+            self.work_on(paired, pairs, held, &mut sums, run);
         }
     }
 
-    /// The steps on one block, and what they add to the result.
-    fn block(
+    /// The steps of one run, and what they add to the result.
+    fn work_on(
         &mut self,
         paired: &[Step],
         pairs: &BTreeSet<TensorId>,
         mut named: BTreeMap<TensorId, TensorId>,
         sums: &mut BTreeMap<TensorId, TensorId>,
-        (block, of): (u64, u64),
+        run: Run,
     ) {
+        let Run { number, is_last, to } = run;
         for step in paired {
             let mut step = step.clone();
-            step.name = format!("{}_{block}", step.name);
+            step.name = format!("{}_{number}", step.name);
+            step.run = Some(number);
             if let Action::Vector { rows, row, .. } = &mut step.action {
-                rename(rows, own);
-                rename(row, own);
+                rename(rows, to);
+                rename(row, to);
             }
             for read in &mut step.reads {
                 *read = named.get(read).copied().unwrap_or(*read);
             }
             let results = step.writes.clone();
             for written in &mut step.writes {
-                let copy = self.another(*written, &block.to_string(), own);
+                let copy = self.another(*written, &number.to_string(), to);
                 named.insert(*written, copy);
                 *written = copy;
             }
@@ -246,29 +264,30 @@ impl Division {
                     sums.insert(result, part);
                     continue;
                 };
-                let total = if block == of {
+                let total = if is_last {
                     result
                 } else {
-                    self.another(result, &format!("sum_{block}"), own)
+                    self.another(result, &format!("sum_{number}"), to)
                 };
-                self.add((sum, part), total, &step, block);
+                self.add((sum, part), total, &step);
                 sums.insert(result, total);
             }
         }
     }
 
-    fn add(&mut self, (sum, part): (TensorId, TensorId), total: TensorId, of: &Step, block: u64) {
+    fn add(&mut self, (sum, part): (TensorId, TensorId), total: TensorId, of: &Step) {
         let dims = &self.graph.at(total).dims;
         let (rows, row) = dims.split_at(dims.len() - 1);
         let (kind, rows, row) = (VectorKind::Add, rows.to_vec(), row.to_vec());
         self.graph.steps.push(Step {
-            name: format!("blocks_sum_{block}"),
+            name: format!("{}_sum", of.name),
             action: Action::Vector { kind, rows, row },
             pass: Pass::Forward,
             reads: vec![sum, part],
             writes: vec![total],
             core: false,
             module: of.module,
+            run: None,
             again: false,
         });
     }
@@ -318,6 +337,7 @@ impl Division {
             writes,
             core: false,
             module: reader.module,
+            run: None,
             again: false,
         });
     }
@@ -359,7 +379,8 @@ mod tests {
             if let Work::Collective(collective) = &op.work
                 && collective.axis == Axis::Context
             {
-                found.push((collective.kind, collective.size.0));
+                let each = (collective.kind, collective.size.0);
+                found.extend((0..collective.times).map(|_| each));
             }
         }
         found.sort();
@@ -370,16 +391,18 @@ mod tests {
     fn a_ring_sends_keys_and_values_there_and_their_gradients_all_the_way_round() {
         for devices in [2, 4, 8] {
             let layer = transformer(on(devices, ContextKind::Ring));
-            let n = usize::try_from(devices).unwrap();
             // Keys and values of two heads of four elements in two bytes.
-            let message = (CollectiveKind::Send, 2 * (64 / devices) * 2 * 4 * 2);
+            let message = 2 * (64 / devices) * 2 * 4 * 2;
+            let n = usize::try_from(devices).unwrap();
+            let message = (CollectiveKind::Send, message);
             assert_eq!(exchanged(&layer.forward), vec![message; n - 1]);
             assert_eq!(exchanged(&layer.backward), vec![message; (n - 1) + n]);
             let products = |pass: &Dag<Op>, prefix: &str| {
                 pass.nodes().iter().filter(|op| op.name.starts_with(prefix)).count()
             };
-            assert_eq!(products(&layer.forward, "scores_"), n);
-            assert_eq!(products(&layer.forward, "context_"), n);
+            let runs = if devices > 2 { 3 } else { 2 };
+            assert_eq!(products(&layer.forward, "scores_"), runs);
+            assert_eq!(products(&layer.forward, "context_"), runs);
         }
     }
 
@@ -397,7 +420,7 @@ mod tests {
             }
             found
         };
-        for block in 1..4 {
+        for block in 1..3 {
             let (send, product) = (format!("keys_values_send_{block}"), format!("scores_{block}"));
             assert!(!reach(&send).contains(&product) && !reach(&product).contains(&send));
             assert!(reach(&send).contains(&format!("scores_{}", block + 1)));

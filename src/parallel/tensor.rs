@@ -166,6 +166,7 @@ impl Division {
             writes: vec![to],
             core: false,
             module,
+            run: None,
             again: false,
         });
     }

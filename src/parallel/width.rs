@@ -194,6 +194,7 @@ pub fn divided(spec: &Spec, setting: Setting) -> Sizes {
     Sizes {
         sequence: own_tokens,
         key_block: own_tokens,
+        middle_keys: own_tokens * setting.context.saturating_sub(2),
         kv_heads,
         group: spec.heads / width / kv_heads,
         turned_kv_heads,

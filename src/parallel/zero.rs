@@ -1,4 +1,5 @@
-//! ZeRO: what the replicas of a device's parameters hold of them, and what they exchange.
+//! Sharded data parallelism (`ZeRO`): what the replicas of a device's parameters hold of them, and
+//! what they exchange.
 //!
 //! In: how many parameters a device has after all other axes have divided them, and how its
 //! replicas share them. Replicas are the devices of the data and of the context axis together,

@@ -247,7 +247,8 @@ fn needs(op: &Op, costs: VectorCosts, element: Bytes, cluster: &Cluster) -> OpNe
         Work::Collective(collective) => {
             let group = Group { size: collective.group, stride: collective.stride };
             let exchange = Exchange::Collective(collective.kind);
-            needs.network = cluster.time(exchange, collective.size, group).0;
+            let once = cluster.time(exchange, collective.size, group);
+            needs.network = (once * collective.times).0;
             needs.hbm_bytes = 0;
             needs.traffic = Traffic::default();
         }

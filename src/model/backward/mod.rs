@@ -72,7 +72,7 @@ pub fn derive(layer: &Layer, attention: Attention, modules: Modules) -> Backward
     }
     // Every reader of a tensor comes after its maker, so walking back, all gradients of what a
     // step makes are there when the step is reached.
-    for step in forward.steps.iter().rev() {
+    for step in ring::walked_back(forward) {
         derivation.reverse(step);
     }
     let output = layer.input.and_then(|input| derivation.gradient(input));
@@ -210,6 +210,7 @@ impl<'a> Derivation<'a> {
                 writes: vec![total],
                 core: false,
                 module: None,
+                run: None,
                 again: false,
             });
             sum = total;
@@ -308,6 +309,7 @@ impl<'a> Derivation<'a> {
             writes,
             core: false,
             module: None,
+            run: None,
             again: false,
         });
     }

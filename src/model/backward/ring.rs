@@ -10,6 +10,7 @@ use super::Derivation;
 use super::gradient_of;
 use crate::model::Axis;
 use crate::model::layer::Action;
+use crate::model::layer::Graph;
 use crate::model::layer::Step;
 use crate::model::layer::TensorId;
 use crate::model::op::CollectiveKind;
@@ -19,6 +20,27 @@ use crate::model::op::VectorKind;
 /// Whether an action passes something on to the next device of a ring.
 pub fn passes_on(action: &Action) -> bool {
     matches!(action, Action::Exchange { there: Some(CollectiveKind::Send), .. })
+}
+
+/// The steps of a graph from the last to the first, but for those of a ring: the blocks that
+/// arrived first come first, as they do on the way there, and its sends after all of them.
+pub(super) fn walked_back(graph: &Graph) -> Vec<&Step> {
+    let (mut order, mut blocks, mut sends) = (Vec::new(), Vec::new(), Vec::new());
+    let first_send = graph.steps.iter().position(|step| passes_on(&step.action));
+    for (place, step) in graph.steps.iter().enumerate().rev() {
+        match step.run {
+            _ if passes_on(&step.action) => sends.push(step),
+            Some(_) => blocks.push(step),
+            None => order.push(step),
+        }
+        if Some(place) == first_send {
+            // A stable order: each block is still walked back from its end.
+            blocks.sort_by_key(|step| step.run);
+            order.append(&mut blocks);
+            order.append(&mut sends);
+        }
+    }
+    order
 }
 
 impl<'a> Derivation<'a> {
@@ -78,6 +100,7 @@ impl<'a> Derivation<'a> {
             writes: vec![total],
             core: false,
             module: None,
+            run: None,
             again: false,
         });
         total
