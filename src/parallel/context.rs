@@ -143,6 +143,7 @@ fn turned(dim: Dim) -> Dim {
 }
 
 /// Blocks of a ring that are worked on in a row.
+#[derive(Clone, Copy)]
 struct Run {
     number: usize,
     is_last: bool,
