@@ -178,6 +178,7 @@ fn gpt3(hardware: &Hardware, chips: &[Accelerator]) {
                 sequence_parallel: false,
                 attention: Attention::Stored,
                 element: Bytes(2),
+                ..Setting::ALONE
             };
             shares.push(shard(&model, setting).expect("these widths are legal"));
         }

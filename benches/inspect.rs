@@ -41,6 +41,7 @@ fn main() {
             sequence_parallel: true,
             attention: Attention::Recomputed,
             element: Bytes(2),
+            ..Setting::ALONE
         };
         let shard = best_of(500, || {
             black_box(parallel::shard(&model, setting).expect("8 devices can share it"));

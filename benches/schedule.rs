@@ -83,6 +83,7 @@ fn passes() -> Vec<Pass> {
             sequence_parallel: false,
             attention: Attention::Recomputed,
             element: Bytes(2),
+            ..Setting::ALONE
         };
         for kind in parallel::shard(&model, setting).unwrap().kinds {
             for (pass, ops) in [("forward", kind.forward), ("backward", kind.backward)] {

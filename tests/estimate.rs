@@ -198,6 +198,7 @@ fn share(model: &str, width: u64, micro_batch: u64, attention: Attention) -> Sha
         sequence_parallel: false,
         attention,
         element: Bytes(2),
+        ..Setting::ALONE
     };
     shard(&model, setting).unwrap()
 }

@@ -79,6 +79,7 @@ fn first_stage(run: &Run, attention: Attention, sequence_parallel: bool) -> Memo
         sequence_parallel,
         attention,
         element: Bytes(2),
+        ..Setting::ALONE
     };
     let share = shard(&model, setting).unwrap();
     let layer = share.kinds.iter().find(|kind| kind.name == "transformer").unwrap();

@@ -48,6 +48,7 @@ fn passes(names: &[(&str, u64)]) -> Vec<(String, Dag<Op>)> {
             sequence_parallel: false,
             attention: Attention::Stored,
             element: Bytes(2),
+            ..Setting::ALONE
         };
         for kind in parallel::shard(&model, setting).unwrap().kinds {
             passes.push((format!("{name} {} forward", kind.name), kind.forward));

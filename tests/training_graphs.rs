@@ -21,6 +21,7 @@ fn setting(model: &Model) -> Setting {
         sequence_parallel: false,
         attention: Attention::Stored,
         element: Bytes(2),
+        ..Setting::ALONE
     }
 }
 

@@ -64,6 +64,7 @@ impl ModelOptions {
             sequence_parallel: self.sequence_parallel,
             attention: self.attention.unwrap_or(conventions.attention),
             element: Bytes(2),
+            ..Setting::ALONE
         }
     }
 }

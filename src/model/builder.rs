@@ -1,5 +1,6 @@
 //! How families write a layer's forward pass.
 
+use super::Module;
 use super::dim::Dim;
 use super::layer::Action;
 use super::layer::Form;
@@ -15,6 +16,7 @@ use super::op::VectorKind;
 pub struct LayerBuilder {
     layer: Layer,
     in_core: bool,
+    module: Option<Module>,
 }
 
 impl LayerBuilder {
@@ -24,6 +26,7 @@ impl LayerBuilder {
         Self {
             layer: Layer { name: name.into(), graph, input: None, output: None },
             in_core: false,
+            module: None,
         }
     }
 
@@ -55,6 +58,14 @@ impl LayerBuilder {
         self.in_core = true;
         let made = steps(self);
         self.in_core = false;
+        made
+    }
+
+    /// What `steps` adds belongs to a module that can be repeated by itself.
+    pub fn module<T>(&mut self, module: Module, steps: impl FnOnce(&mut Self) -> T) -> T {
+        self.module = Some(module);
+        let made = steps(self);
+        self.module = None;
         made
     }
 
@@ -194,6 +205,8 @@ impl LayerBuilder {
             reads: reads.to_vec(),
             writes: writes.to_vec(),
             core: self.in_core,
+            module: self.module,
+            run: None,
             again: false,
         });
     }

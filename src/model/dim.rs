@@ -12,6 +12,19 @@ pub enum Dim {
     Sequence,
     /// Tokens of a sequence, as they are attended to.
     Keys,
+    /// Tokens as they are attended to, of the part of a sequence that one device of a context
+    /// group holds.
+    KeyBlock,
+    /// Tokens as they are attended to, of all devices of a ring but the first and the last whose
+    /// part arrives.
+    MiddleKeys,
+    /// Tokens of a whole sequence as they attend, on a device that holds a part of the heads for
+    /// it: what devices of a context group turn their queries into.
+    Queries,
+    /// The key-value heads of such a device.
+    TurnedKvHeads,
+    /// The query heads of such a device that share a key-value head.
+    TurnedGroup,
     /// Elements of a token between layers.
     Hidden,
     /// The hidden size once more, as a square weight's output.
@@ -43,7 +56,24 @@ pub enum Dim {
 impl Dim {
     /// Whether tensor parallelism divides it among devices.
     pub fn is_cut(self) -> bool {
-        matches!(self, Self::KvHeads | Self::Group | Self::QkvHeads | Self::Mlp | Self::Vocabulary)
+        matches!(
+            self,
+            Self::KvHeads
+                | Self::Group
+                | Self::TurnedKvHeads
+                | Self::TurnedGroup
+                | Self::QkvHeads
+                | Self::Mlp
+                | Self::Vocabulary
+        )
+    }
+
+    /// Whether these dimensions go over pairs of tokens, one that attends and one attended to.
+    pub fn are_pairs(dims: &[Self]) -> bool {
+        let attends = |dim: &Self| matches!(dim, Self::Sequence | Self::Queries);
+        let is_attended_to =
+            |dim: &Self| matches!(dim, Self::Keys | Self::KeyBlock | Self::MiddleKeys);
+        dims.iter().any(attends) && dims.iter().any(is_attended_to)
     }
 }
 
@@ -54,6 +84,11 @@ pub struct Sizes {
     pub batch: u64,
     pub sequence: u64,
     pub keys: u64,
+    pub key_block: u64,
+    pub middle_keys: u64,
+    pub queries: u64,
+    pub turned_kv_heads: u64,
+    pub turned_group: u64,
     pub hidden: u64,
     pub embedding: u64,
     pub kv_heads: u64,
@@ -73,6 +108,11 @@ impl Sizes {
             Dim::Batch => self.batch,
             Dim::Sequence => self.sequence,
             Dim::Keys => self.keys,
+            Dim::KeyBlock => self.key_block,
+            Dim::MiddleKeys => self.middle_keys,
+            Dim::Queries => self.queries,
+            Dim::TurnedKvHeads => self.turned_kv_heads,
+            Dim::TurnedGroup => self.turned_group,
             Dim::Hidden | Dim::Transformed => self.hidden,
             Dim::Embedding => self.embedding,
             Dim::KvHeads => self.kv_heads,
@@ -85,6 +125,18 @@ impl Sizes {
             Dim::Vocabulary => self.vocabulary,
             Dim::Positions => self.positions,
             Dim::Types => self.types,
+        }
+    }
+
+    /// The same where each token attends to half of the tokens.
+    #[must_use]
+    pub fn half_attended(self) -> Self {
+        let half = |tokens: u64| tokens.div_ceil(2);
+        Self {
+            keys: half(self.keys),
+            key_block: half(self.key_block),
+            middle_keys: half(self.middle_keys),
+            ..self
         }
     }
 

@@ -15,14 +15,19 @@
 
 use std::collections::BTreeSet;
 
+use super::Axis;
+use super::Masked;
+use super::dim::Dim;
 use super::dim::Sizes;
 use super::layer::Action;
 use super::layer::Graph;
 use super::layer::Step;
 use super::layer::TensorId;
 use super::op::Collective;
+use super::op::CollectiveKind;
 use super::op::Home;
 use super::op::Homes;
+use super::op::Matmul;
 use super::op::Op;
 use super::op::Pass;
 use super::op::Traffic;
@@ -41,7 +46,41 @@ pub struct Scale<'a> {
     /// Bytes of an activation or weight.
     pub element: Bytes,
     /// Devices that take part in an exchange.
-    pub group: u64,
+    pub groups: Groups,
+    /// Whether work on pairs of tokens leaves out those that a causal mask hides.
+    pub masked: Masked,
+}
+
+/// How many devices share a layer along each axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// Along the tensor axis.
+    pub tensor: u64,
+    /// Along the context axis.
+    pub context: u64,
+}
+
+impl Groups {
+    /// One device.
+    pub const ALONE: Self = Self { tensor: 1, context: 1 };
+
+    /// How many devices a group of `axis` has.
+    pub fn along(self, axis: Axis) -> u64 {
+        match axis {
+            Axis::Tensor => self.tensor,
+            Axis::Context => self.context,
+            Axis::Expert | Axis::ExpertTensor | Axis::Data | Axis::Pipeline => 1,
+        }
+    }
+
+    /// How far apart neighbours along `axis` are in device numbers.
+    pub fn stride(self, axis: Axis) -> u64 {
+        match axis {
+            Axis::Tensor => 1,
+            Axis::Context => self.tensor,
+            _ => self.tensor * self.context,
+        }
+    }
 }
 
 impl Scale<'_> {
@@ -51,11 +90,31 @@ impl Scale<'_> {
         Sizes { sequence, ..*self.sizes }
     }
 
+    /// Sizes of what goes over `dims`: over pairs of tokens, only those that are not left out.
+    ///
+    /// A causal mask hides half of all pairs, but for half of the diagonal: a part of one in as
+    /// many as there are tokens, less than what kernels waste on the tiles along it. It is counted
+    /// as exactly half, as published accounts of causal attention do.
+    fn sizes_over(&self, dims: &[Dim], scattered: bool) -> Sizes {
+        let sizes = self.sizes(scattered);
+        match self.masked {
+            Masked::Skipped if Dim::are_pairs(dims) => sizes.half_attended(),
+            Masked::Skipped | Masked::Computed => sizes,
+        }
+    }
+
     /// Bytes of a tensor on one device.
     pub fn bytes(&self, graph: &Graph, id: TensorId) -> Bytes {
         let tensor = graph.at(id);
-        let sizes = self.sizes(tensor.scattered);
+        let sizes = self.sizes_over(&tensor.dims, tensor.scattered);
         tensor.form.bytes(self.element) * sizes.elements(&tensor.dims)
+    }
+
+    /// The loops of a contraction on one device.
+    pub fn matmul(&self, graph: &Graph, step: &Step) -> Matmul {
+        let loops = graph.contraction(step);
+        let dims = [&loops.b[..], &loops.m, &loops.k, &loops.n].concat();
+        loops.sized(&self.sizes_over(&dims, graph.is_scattered(step)))
     }
 }
 
@@ -163,7 +222,11 @@ impl<'a> Fusion<'a> {
             // What is done again serves several gradients: none of them may hold it up.
             return None;
         }
-        let others_too = self.readers[id.0].iter().any(|&other| other != reader);
+        // What is done again runs together as it did before; that gradients read it too only means
+        // that it leaves the group.
+        let counts =
+            |&other: &usize| other != reader && self.graph.steps[other].again == content.again;
+        let others_too = self.readers[id.0].iter().any(counts);
         let tile_by_tile = self.graph.at(id).on_chip && self.graph.steps[reader].core;
         let alone = !others_too || tile_by_tile;
         match content.action {
@@ -175,7 +238,19 @@ impl<'a> Fusion<'a> {
     }
 
     fn comes_before(&self, early: usize, late: usize) -> bool {
-        self.waits[late].iter().any(|&group| group == early || self.comes_before(early, group))
+        let mut seen = vec![false; self.groups.len()];
+        let mut open = vec![late];
+        while let Some(group) = open.pop() {
+            for &source in &self.waits[group] {
+                if source == early {
+                    return true;
+                }
+                if !std::mem::replace(&mut seen[source], true) {
+                    open.push(source);
+                }
+            }
+        }
+        false
     }
 
     /// The groups that make a tensor: several where it is joined, none where it is from outside.
@@ -208,11 +283,21 @@ impl<'a> Fusion<'a> {
                 (Work::Vector(self.vector_work(&steps)), traffic)
             }
             Action::Gather => (Work::Move, self.gathered(first)),
-            &Action::Exchange { there, .. } => {
+            &Action::Exchange { axis, there, .. } => {
                 let kind = there.expect("an exchange that does nothing leaves no operator");
-                // The whole tensor: of its two ends the one that is not a part.
-                let size = self.bytes(first.reads[0]).max(self.bytes(first.writes[0]));
-                let collective = Collective { kind, size, group: self.scale.group };
+                let end = |ids: &[TensorId]| ids.iter().map(|&id| self.bytes(id)).sum::<Bytes>();
+                let (from, to) = (end(&first.reads), end(&first.writes));
+                let (size, times) = match (kind, first.pass) {
+                    // A run of blocks is passed on block by block, and so are its gradients, which
+                    // go the same way to where they are added to those of the run.
+                    (CollectiveKind::Send, Pass::Forward) => (from.min(to), from.0.div_ceil(to.0)),
+                    (CollectiveKind::Send, Pass::Backward) => (from.min(to), to.0.div_ceil(from.0)),
+                    // The whole tensor: of its two ends the one that is not a part.
+                    _ => (from.max(to), 1),
+                };
+                let groups = self.scale.groups;
+                let (group, stride) = (groups.along(axis), groups.stride(axis));
+                let collective = Collective { kind, size, axis, group, stride, times };
                 (Work::Collective(collective), Traffic::default())
             }
             Action::Split | Action::Concat => panic!("views leave no operator"),
@@ -222,21 +307,35 @@ impl<'a> Fusion<'a> {
 
     fn matmul(&self, group: usize, steps: &[&Step]) -> (Work, Traffic) {
         let (first, fused) = (steps[0], &steps[1..]);
-        let sizes = self.scale.sizes(self.works_on_parts(first));
-        let matmul = self.graph.contraction(first).sized(&sizes);
+        let matmul = self.scale.matmul(self.graph, first);
+        let Matmul { b: batch, m, k, n } = matmul;
         let home = |id: TensorId| {
             if self.graph.at(id).on_chip { Home::Chip } else { Home::Hbm }
         };
         let [a, b] = [first.reads[0], first.reads[1]].map(home);
+        // Loops that leave out pairs of tokens are shorter than the tensors of single tokens that
+        // they go over, which cross HBM whole.
+        let beyond = |id: TensorId, counted: u64| {
+            let whole = if home(id) == Home::Hbm { self.bytes(id).0 } else { 0 };
+            match self.scale.masked {
+                Masked::Skipped => Bytes(whole.saturating_sub((self.scale.element * counted).0)),
+                Masked::Computed => Bytes::ZERO,
+            }
+        };
+        let hbm_read =
+            beyond(first.reads[0], batch * m * k) + beyond(first.reads[1], batch * k * n);
         if fused.is_empty() {
             let homes = Homes { a, b, out: home(first.writes[0]) };
-            return (Work::Matmul { matmul, homes, fused: Vec::new() }, Traffic::default());
+            let hbm_written = beyond(first.writes[0], batch * m * n);
+            let traffic = Traffic { hbm_read, hbm_written, ..Traffic::default() };
+            return (Work::Matmul { matmul, homes, fused: Vec::new() }, traffic);
         }
         let mut traffic = self.crossing(group, fused);
+        traffic.hbm_read += hbm_read;
         let left_in_hbm = self.leaving(group).any(|id| home(id) == Home::Hbm);
         let out = if left_in_hbm { Home::Hbm } else { Home::Chip };
         if out == Home::Hbm {
-            let own = self.scale.element * matmul.b * matmul.m * matmul.n;
+            let own = self.scale.element * batch * m * n;
             traffic.hbm_written = Bytes(traffic.hbm_written.0.saturating_sub(own.0));
         }
         let homes = Homes { a, b, out };
@@ -248,7 +347,8 @@ impl<'a> Fusion<'a> {
             let Action::Vector { kind, rows, row } = &step.action else {
                 panic!("only vector work is fused")
             };
-            let sizes = self.scale.sizes(self.works_on_parts(step));
+            let dims = [&rows[..], row].concat();
+            let sizes = self.scale.sizes_over(&dims, self.graph.is_scattered(step));
             let (rows, row) = (sizes.elements(rows), sizes.elements(row));
             VectorWork { kind: *kind, pass: step.pass, rows, row }
         });
@@ -302,7 +402,7 @@ impl<'a> Fusion<'a> {
         let reader = steps.iter().find(|step| step.reads.contains(&id));
         let reader = reader.expect("it was read by one of the steps");
         let Action::Vector { row, .. } = &reader.action else { return self.bytes(id) };
-        self.scale.element * self.scale.sizes(self.works_on_parts(reader)).elements(row)
+        self.scale.element * self.scale.sizes(self.graph.is_scattered(reader)).elements(row)
     }
 
     /// What a group makes that somebody outside reads, or that is kept.
@@ -339,12 +439,6 @@ impl<'a> Fusion<'a> {
         Traffic { hbm_read: read, hbm_written: rows, glb_read: read, glb_written: rows }
     }
 
-    /// Whether the tensors of a step are divided along the sequence.
-    fn works_on_parts(&self, step: &Step) -> bool {
-        let mut tensors = step.reads.iter().chain(&step.writes).map(|&id| self.graph.at(id));
-        tensors.any(|tensor| tensor.scattered && !tensor.form.is_weight())
-    }
-
     fn bytes(&self, id: TensorId) -> Bytes {
         self.scale.bytes(self.graph, id)
     }
@@ -359,6 +453,7 @@ mod tests {
     use super::*;
     use crate::model::Attention;
     use crate::model::Layer;
+    use crate::model::Modules;
     use crate::model::backward;
     use crate::model::families;
     use crate::model::op::VectorKind;
@@ -369,8 +464,14 @@ mod tests {
         let mut layer: Layer = families::build(spec).kinds[kind].clone();
         backward::place_core(&mut layer, attention);
         let sizes = &spec.sizes(1, 64);
-        let scale = Scale { sizes, scattered_sequence: 64, element: Bytes(2), group: 1 };
-        let back = backward::derive(&layer, attention);
+        let scale = Scale {
+            sizes,
+            scattered_sequence: 64,
+            element: Bytes(2),
+            groups: Groups::ALONE,
+            masked: Masked::Computed,
+        };
+        let back = backward::derive(&layer, attention, Modules::NONE);
         let mut left = back.kept.clone();
         left.extend(layer.output);
         let left_back: Vec<TensorId> = back.output.into_iter().collect();

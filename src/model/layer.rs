@@ -4,6 +4,8 @@
 //! exchanges among devices; [`backward`](super::backward) derives the backward pass;
 //! [`fusion`](super::fusion) turns either into operators. All four speak of one [`Graph`].
 
+use super::Axis;
+use super::Module;
 use super::dim::Dim;
 use super::dim::Sizes;
 use super::op::CollectiveKind;
@@ -62,9 +64,10 @@ pub enum Action {
     Split,
     /// Several tensors seen as one, without cost.
     Concat,
-    /// An exchange among devices: what happens on the way `there`, and on the way `back`.
+    /// An exchange among the devices of a group of `axis`: what happens on the way `there`, and
+    /// on the way `back`.
     #[expect(missing_docs, reason = "said above")]
-    Exchange { there: Option<CollectiveKind>, back: Option<CollectiveKind> },
+    Exchange { axis: Axis, there: Option<CollectiveKind>, back: Option<CollectiveKind> },
 }
 
 /// A step of a layer.
@@ -83,7 +86,11 @@ pub struct Step {
     /// Whether it belongs to attention's core, between the queries and keys and the weighted sum:
     /// what recomputed attention does once more.
     pub core: bool,
-    /// Whether it is such a repetition.
+    /// The module that it belongs to, if that can be repeated by itself.
+    pub module: Option<Module>,
+    /// In a ring, which of the runs of blocks that arrive one after the other it works on.
+    pub run: Option<usize>,
+    /// Whether it is a repetition of a step of the forward pass.
     pub again: bool,
 }
 
@@ -166,6 +173,13 @@ impl Graph {
             }
         }
         readers
+    }
+
+    /// Whether the tensors of a step are divided along the sequence among the devices that share
+    /// its layer.
+    pub fn is_scattered(&self, step: &Step) -> bool {
+        let mut tensors = step.reads.iter().chain(&step.writes).map(|&id| self.at(id));
+        tensors.any(|tensor| tensor.scattered && !tensor.form.is_weight())
     }
 
     /// The loops of a contraction, by the names of its dimensions.

@@ -7,7 +7,9 @@
 //! Not here: how long an operator takes (see `estimate`), how it is divided among devices
 //! (see `parallel`) and how models are read from files (see `input`).
 
+mod axis;
 mod builder;
+mod modules;
 mod optimizer;
 
 pub mod backward;
@@ -20,7 +22,10 @@ pub mod op;
 pub mod shapes;
 pub mod spec;
 
+pub use axis::Axis;
 pub use layer::Layer;
+pub use modules::Module;
+pub use modules::Modules;
 pub use optimizer::Optimizer;
 
 use serde::Deserialize;
@@ -50,6 +55,15 @@ impl Attention {
             Self::Recomputed => "recomputed",
         }
     }
+}
+
+/// What recomputed attention does with the pairs of tokens that a causal mask hides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Masked {
+    /// It computes them like all others.
+    Computed,
+    /// It leaves them out, in models whose tokens attend only to those before them.
+    Skipped,
 }
 
 /// A model: few kinds of layers, and the order in which they stand.

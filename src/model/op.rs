@@ -3,6 +3,7 @@
 //! An [`Op`] is what is scheduled: fusion has already joined vector work to the matmul that feeds
 //! it. Costs match on the few shapes of [`Work`], never on names.
 
+use super::Axis;
 use crate::units::Bytes;
 use crate::units::Flops;
 
@@ -116,18 +117,30 @@ pub enum CollectiveKind {
     AllGather,
     /// Everybody ends with one part of the sum.
     ReduceScatter,
+    /// Everybody sends each of the others a different part of what it holds.
+    AllToAll,
+    /// Everybody sends what it holds to the next, the last one to the first: one step of a ring.
+    Send,
 }
 
-/// An exchange among the devices that share a layer.
+/// An exchange among the devices of a group of one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Collective {
     /// How it is exchanged.
     pub kind: CollectiveKind,
     /// The whole tensor: what each device holds before an all-reduce or reduce-scatter, and after
-    /// an all-gather.
+    /// an all-gather; what each device sends in all, the part that it keeps for itself among it,
+    /// in an all-to-all; the message of a send.
     pub size: Bytes,
+    /// Along which axis the devices are neighbours.
+    pub axis: Axis,
     /// How many devices take part.
     pub group: u64,
+    /// How far apart two neighbours are in device numbers, where devices are numbered along the
+    /// tensor axis first and along the context axis next.
+    pub stride: u64,
+    /// How often it is done in a row: once, or the steps of a ring.
+    pub times: u64,
 }
 
 /// The loop shape of an operator.
@@ -237,6 +250,8 @@ impl CollectiveKind {
             Self::AllReduce => "all_reduce",
             Self::AllGather => "all_gather",
             Self::ReduceScatter => "reduce_scatter",
+            Self::AllToAll => "all_to_all",
+            Self::Send => "send",
         }
     }
 }

@@ -32,6 +32,14 @@ impl Family {
             Self::GptNeox => "gpt_neox",
         }
     }
+
+    /// Whether a token attends only to those before it and to itself.
+    pub fn is_causal(self) -> bool {
+        match self {
+            Self::Bert | Self::MegatronBert => false,
+            Self::Gpt | Self::Opt | Self::Llama | Self::GptNeox => true,
+        }
+    }
 }
 
 /// What stands between the matmuls of the MLP.
@@ -155,6 +163,11 @@ impl Spec {
             batch: micro_batch,
             sequence,
             keys: sequence,
+            key_block: sequence,
+            middle_keys: 0,
+            queries: sequence,
+            turned_kv_heads: self.kv_heads,
+            turned_group: self.heads / self.kv_heads,
             hidden: self.hidden,
             embedding: self.embedding,
             kv_heads: self.kv_heads,

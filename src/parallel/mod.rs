@@ -1,22 +1,32 @@
-//! How work is divided: which widths are legal, what one device then holds and must exchange.
+//! How work is divided: which degrees are legal, what one device then holds and must exchange.
 //!
 //! In: a [`Model`](crate::model::Model) and a [`Setting`]. Out: one device's [`Share`], with the
-//! exchanges among devices as operators of its graphs.
+//! exchanges among devices as operators of its graphs; the [`modes`] of repeating work in which its
+//! layers can be trained; and what replicas hold and exchange ([`zero`]).
 //!
 //! Not here: how long an exchange takes (see `hardware`), and how layers are cut into stages
 //! (see `placement`).
 
+mod context;
+mod modes;
 #[cfg(test)]
 mod properties;
 mod shard;
 mod share;
 mod tensor;
 mod width;
+pub mod zero;
 
+pub use context::ContextKind;
+pub use modes::LayerMode;
+pub use modes::Mode;
+pub use modes::Repeats;
+pub use modes::modes;
 pub use shard::shard;
 pub use share::LayerShare;
 pub use share::Setting;
 pub use share::Share;
 pub use share::Tied;
 pub use width::Illegal;
+pub use width::legal_contexts;
 pub use width::legal_widths;

@@ -2,27 +2,36 @@
 
 use proptest::prelude::*;
 
+use super::ContextKind;
 use super::Setting;
+use super::legal_contexts;
 use super::legal_widths;
 use super::shard;
-use super::tensor;
+
 use super::width;
+use crate::graph::Dag;
 use crate::model::Attention;
 use crate::model::Model;
+use crate::model::Module;
 use crate::model::backward;
 use crate::model::families;
-use crate::model::fusion::Scale;
 use crate::model::op::Op;
 use crate::model::shapes;
 use crate::model::spec::Biases;
 use crate::model::spec::Dropout;
 use crate::model::spec::Spec;
 use crate::model::spec::examples;
-use crate::units::Bytes;
+use crate::units::Flops;
 
 fn setting(tensor_parallel: u64, sequence_parallel: bool, attention: Attention) -> Setting {
-    let element = Bytes(2);
-    Setting { micro_batch: 2, sequence: 64, tensor_parallel, sequence_parallel, attention, element }
+    Setting {
+        micro_batch: 2,
+        sequence: 64,
+        tensor_parallel,
+        sequence_parallel,
+        attention,
+        ..Setting::ALONE
+    }
 }
 
 /// Every legal width of a model, with and without sequence parallelism and stored attention.
@@ -89,27 +98,70 @@ fn operations_add_up(model: &Model, setting: Setting) {
 }
 
 fn shapes_agree(model: &Model, setting: Setting) {
-    let sizes = &width::divided(&model.spec, setting);
-    let group = setting.tensor_parallel;
-    let parts = if setting.sequence_parallel { group } else { 1 };
-    let scattered_sequence = setting.sequence / parts;
-    let scale = Scale { sizes, scattered_sequence, element: setting.element, group };
+    let sizes = width::divided(&model.spec, setting);
+    let scale = shard::scale(model, &sizes, setting);
     for layer in &model.kinds {
-        let divided = match group {
-            1 => layer.clone(),
-            _ => tensor::divide(layer, setting.sequence_parallel),
-        };
+        let divided = shard::divide(layer, setting);
         shapes::check(&divided.graph, scale);
-        shapes::check(&backward::derive(&divided, setting.attention).graph, scale);
+        let backward = backward::derive(&divided, setting.attention, setting.repeated);
+        shapes::check(&backward.graph, scale);
+    }
+}
+
+/// The same setting on up to four devices that share the tokens, in every way that is legal.
+fn with_contexts(spec: &Spec, setting: Setting) -> Vec<Setting> {
+    let mut all = Vec::new();
+    if setting.tensor_parallel > 2 {
+        // Wider groups differ in sizes only.
+        return all;
+    }
+    for context_kind in ContextKind::ALL {
+        let setting = Setting { context_kind, ..setting };
+        // The most devices say as much as any.
+        let most = legal_contexts(spec, setting, 4).pop().filter(|&context| context > 1);
+        all.extend(most.map(|context| Setting { context, ..setting }));
+    }
+    all
+}
+
+/// Devices that share the tokens of a sequence together do the work of one, each with all
+/// parameters, and keep what one keeps but for copies of keys and values.
+fn contexts_add_up(model: &Model, setting: Setting) {
+    let alone = Setting { context: 1, ..setting };
+    let (one, all) = (
+        shard(model, setting).expect("the setting is legal"),
+        shard(model, alone).expect("one device is legal"),
+    );
+    let flops = |pass: &Dag<Op>| pass.nodes().iter().map(Op::flops).sum::<Flops>();
+    let devices = setting.context;
+    for (part, layer) in one.kinds.iter().zip(&all.kinds) {
+        assert_eq!(flops(&part.forward) * devices, flops(&layer.forward), "{setting:?}");
+        assert_eq!(flops(&part.backward) * devices, flops(&layer.backward), "{setting:?}");
+        assert_eq!(part.parameters, layer.parameters);
+        assert_eq!((part.input * devices, part.output * devices), (layer.input, layer.output));
+        let kept = part.kept * devices;
+        if setting.context_kind == ContextKind::Ulysses {
+            assert!(kept >= layer.kept, "{setting:?}: heads may be copied");
+        } else {
+            assert_eq!(kept, layer.kept, "{setting:?}");
+        }
     }
 }
 
 fn check(spec: &Spec) {
     let model = families::build(spec);
+    let repeated = Module::ALL.into_iter().collect();
     for setting in settings(spec) {
         parameters_add_up(&model, setting);
         operations_add_up(&model, setting);
         shapes_agree(&model, setting);
+        shapes_agree(&model, Setting { repeated, ..setting });
+        for divided in with_contexts(spec, setting) {
+            parameters_add_up(&model, divided);
+            shapes_agree(&model, divided);
+            shapes_agree(&model, Setting { repeated, ..divided });
+            contexts_add_up(&model, divided);
+        }
     }
 }
 

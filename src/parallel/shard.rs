@@ -5,19 +5,22 @@ use super::LayerShare;
 use super::Setting;
 use super::Share;
 use super::Tied;
+use super::context;
 use super::tensor;
 use super::width;
+use crate::model::Attention;
 use crate::model::Layer;
+use crate::model::Masked;
 use crate::model::Model;
 use crate::model::backward;
 use crate::model::dim::Dim;
 use crate::model::dim::Sizes;
 use crate::model::fusion;
+use crate::model::fusion::Groups;
 use crate::model::fusion::Scale;
 use crate::model::layer::Action;
 use crate::model::layer::Form;
 use crate::model::layer::Graph;
-use crate::model::op::Matmul;
 use crate::units::Bytes;
 use crate::units::Flops;
 
@@ -26,7 +29,8 @@ pub fn shard(model: &Model, setting: Setting) -> Result<Share, Illegal> {
     width::check(model, setting)?;
     let whole = model.spec.sizes(setting.micro_batch, setting.sequence);
     let device = width::divided(&model.spec, setting);
-    let kinds = model.kinds.iter().map(|layer| shard_layer(layer, &whole, &device, setting));
+    let scale = scale(model, &device, setting);
+    let kinds = model.kinds.iter().map(|layer| shard_layer(layer, &whole, scale, setting));
     let tied = model.spec.tied.then(|| {
         let elements = device.vocabulary * model.spec.embedding;
         Tied { parameters: elements }
@@ -34,24 +38,44 @@ pub fn shard(model: &Model, setting: Setting) -> Result<Share, Illegal> {
     Ok(Share { setting, kinds: kinds.collect(), sequence: model.sequence.clone(), tied })
 }
 
-fn shard_layer(layer: &Layer, whole: &Sizes, device: &Sizes, setting: Setting) -> LayerShare {
+/// What turns the names of a share's dimensions into loops and bytes.
+pub(super) fn scale<'a>(model: &Model, device: &'a Sizes, setting: Setting) -> Scale<'a> {
     let width = setting.tensor_parallel;
-    let mut divided =
-        if width == 1 { layer.clone() } else { tensor::divide(layer, setting.sequence_parallel) };
-    backward::place_core(&mut divided, setting.attention);
-    let scale = Scale {
+    let parts = if setting.sequence_parallel { width } else { 1 };
+    // Only a kernel that goes tile by tile can leave tiles out.
+    let leaves_out = setting.attention == Attention::Recomputed && model.spec.family.is_causal();
+    Scale {
         sizes: device,
-        scattered_sequence: setting.sequence / if setting.sequence_parallel { width } else { 1 },
+        scattered_sequence: setting.own_tokens() / parts,
         element: setting.element,
-        group: width,
+        groups: Groups { tensor: width, context: setting.context },
+        masked: if leaves_out { setting.masked } else { Masked::Computed },
+    }
+}
+
+/// A layer divided along every axis, with the exchanges that this needs.
+pub(super) fn divide(layer: &Layer, setting: Setting) -> Layer {
+    let mut divided = match setting.tensor_parallel {
+        1 => layer.clone(),
+        _ => tensor::divide(layer, setting.sequence_parallel),
     };
-    let backward = backward::derive(&divided, setting.attention);
+    if setting.context > 1 {
+        divided = context::divide(&divided, setting.context, setting.context_kind);
+    }
+    backward::place_core(&mut divided, setting.attention);
+    divided
+}
+
+fn shard_layer(layer: &Layer, whole: &Sizes, scale: Scale, setting: Setting) -> LayerShare {
+    let width = setting.tensor_parallel;
+    let divided = divide(layer, setting);
+    let backward = backward::derive(&divided, setting.attention, setting.repeated);
     let graph = &divided.graph;
     let mut left = backward.kept.clone();
     left.extend(divided.output);
     let left_back: Vec<_> = backward.output.into_iter().collect();
     let bytes = |id| scale.bytes(graph, id);
-    let held = Held::of(layer, whole, device, width);
+    let held = Held::of(layer, whole, scale.sizes, width);
     LayerShare {
         name: layer.name.clone(),
         forward: fusion::fuse(graph, &left, scale),
@@ -63,14 +87,22 @@ fn shard_layer(layer: &Layer, whole: &Sizes, device: &Sizes, setting: Setting) -
         input: divided.input.map_or(Bytes::ZERO, bytes),
         output: divided.output.map_or(Bytes::ZERO, bytes),
         tensor_parallel: width > 1,
-        repeated: repeated(&backward.graph, device),
+        repeated: flops(&backward.graph, scale, true),
+        hidden: hidden(graph, scale) + hidden(&backward.graph, scale),
     }
 }
 
-/// Operations of the contractions that the backward pass does once more.
-fn repeated(graph: &Graph, sizes: &Sizes) -> Flops {
-    let again = graph.steps.iter().filter(|step| step.again && step.action == Action::Contract);
-    again.map(|step| Matmul::flops(graph.contraction(step).sized(sizes))).sum()
+/// Operations of the contractions that are repetitions, or of those that are none.
+fn flops(graph: &Graph, scale: Scale, again: bool) -> Flops {
+    let contractions = graph.steps.iter().filter(|step| step.action == Action::Contract);
+    let counted = contractions.filter(|step| step.again == again);
+    counted.map(|step| scale.matmul(graph, step).flops()).sum()
+}
+
+/// What a causal mask spares, repetitions apart.
+fn hidden(graph: &Graph, scale: Scale) -> Flops {
+    let whole = Scale { masked: Masked::Computed, ..scale };
+    Flops(flops(graph, whole, false).0 - flops(graph, scale, false).0)
 }
 
 /// Parameters of a layer that devices hold, and what they hold beyond one copy of each.
@@ -97,5 +129,59 @@ impl Held {
             }
         }
         held
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ContextKind;
+    use super::*;
+    use crate::model::families;
+    use crate::model::spec::examples;
+
+    fn share(model: &Model, attention: Attention, masked: Masked) -> Share {
+        let setting = Setting { sequence: 64, attention, masked, ..Setting::ALONE };
+        shard(model, setting).expect("one device is legal")
+    }
+
+    #[test]
+    fn what_a_causal_mask_hides_is_not_computed_tile_by_tile() {
+        for spec in examples::all() {
+            let model = families::build(&spec);
+            let full = share(&model, Attention::Recomputed, Masked::Computed);
+            let half = share(&model, Attention::Recomputed, Masked::Skipped);
+            let [(all, _), (done, counted)] = [&full, &half].map(Share::training_flops);
+            // Two products forward and four backward, of which half is hidden.
+            let pairs = u128::from(64 * 64 * spec.heads * spec.head * spec.layers);
+            let spared = if spec.family.is_causal() { 6 * 2 * pairs / 2 } else { 0 };
+            assert_eq!(all.0 - done.0, spared, "{:?}", spec.family);
+            assert_eq!(counted, all, "the full count stays available");
+            let stored = share(&model, Attention::Stored, Masked::Skipped);
+            assert_eq!(stored.kinds, share(&model, Attention::Stored, Masked::Computed).kinds);
+            assert_eq!(stored.training_flops(), (all, all), "stored attention computes all");
+        }
+    }
+
+    #[test]
+    fn leaving_out_pairs_moves_no_fewer_bytes_of_single_tokens() {
+        for spec in examples::all() {
+            let model = families::build(&spec);
+            for context_kind in ContextKind::ALL {
+                let setting = Setting { sequence: 64, context: 2, context_kind, ..Setting::ALONE };
+                let skipping = Setting { masked: Masked::Skipped, ..setting };
+                let [full, half] = [setting, skipping].map(|s| shard(&model, s).unwrap());
+                let (full, half) = (&full.kinds[1], &half.kinds[1]);
+                assert_eq!((full.kept, full.input), (half.kept, half.input));
+                for (all, few) in [(&full.forward, &half.forward), (&full.backward, &half.backward)]
+                {
+                    for (all, few) in all.nodes().iter().zip(few.nodes()) {
+                        assert_eq!(all.name, few.name);
+                        let [all_bytes, few_bytes] = [all, few].map(|op| op.hbm_bytes(Bytes(2)));
+                        assert_eq!(all_bytes, few_bytes, "{}", all.name);
+                        assert!(few.flops() == all.flops() || few.flops() * 2 == all.flops());
+                    }
+                }
+            }
+        }
     }
 }

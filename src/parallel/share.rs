@@ -1,7 +1,10 @@
 //! What one device holds and does for one micro-batch.
 
+use super::ContextKind;
 use crate::graph::Dag;
 use crate::model::Attention;
+use crate::model::Masked;
+use crate::model::Modules;
 use crate::model::op::Op;
 use crate::units::Bytes;
 use crate::units::Flops;
@@ -17,10 +20,45 @@ pub struct Setting {
     pub tensor_parallel: u64,
     /// Whether those devices divide norms, dropouts and residual adds along the sequence too.
     pub sequence_parallel: bool,
+    /// Devices that share the tokens of each sequence.
+    pub context: u64,
+    /// How those devices let their tokens attend to each other's; nothing where there is one.
+    pub context_kind: ContextKind,
     /// What attention leaves behind for the backward pass.
     pub attention: Attention,
+    /// Which modules the backward pass repeats.
+    pub repeated: Modules,
+    /// What recomputed attention does with what a causal mask hides.
+    pub masked: Masked,
     /// The size of one activation, weight or gradient: 2 bytes for bf16.
     pub element: Bytes,
+}
+
+impl Setting {
+    /// One sequence of one token on one device, nothing repeated but attention's core: what others
+    /// are written from.
+    pub const ALONE: Self = Self {
+        micro_batch: 1,
+        sequence: 1,
+        tensor_parallel: 1,
+        sequence_parallel: false,
+        context: 1,
+        context_kind: ContextKind::Ring,
+        attention: Attention::Recomputed,
+        repeated: Modules::NONE,
+        masked: Masked::Computed,
+        element: Bytes(2),
+    };
+
+    /// Tokens of a sequence on one device.
+    pub fn own_tokens(self) -> u64 {
+        self.sequence / self.context
+    }
+
+    /// How many devices share the work of one sequence in a layer.
+    pub fn devices(self) -> u64 {
+        self.tensor_parallel * self.context
+    }
 }
 
 /// One device's part of a model for one micro-batch.
@@ -72,6 +110,33 @@ pub struct LayerShare {
     /// Whether several devices share it.
     pub tensor_parallel: bool,
     /// Of the backward pass's operations, those that repeat the forward pass (recomputed
-    /// attention), which published accounts leave out.
+    /// attention, repeated modules), which published accounts leave out.
     pub repeated: Flops,
+    /// What both passes leave out because a causal mask hides it, repetitions apart: with it, the
+    /// operations are those that published accounts count.
+    pub hidden: Flops,
+}
+
+impl LayerShare {
+    /// Operations of both passes, nothing repeated, by the work that is really done.
+    pub fn training_flops(&self) -> Flops {
+        let passes = self.forward.nodes().iter().chain(self.backward.nodes());
+        let all: Flops = passes.map(Op::flops).sum();
+        Flops(all.0 - self.repeated.0)
+    }
+
+    /// The same by the usual full count, every pair of tokens among it.
+    pub fn full_training_flops(&self) -> Flops {
+        self.training_flops() + self.hidden
+    }
+}
+
+impl Share {
+    /// Operations of training one micro-batch on one device, by the work that is really done and
+    /// by the usual full count.
+    pub fn training_flops(&self) -> (Flops, Flops) {
+        let layers = || self.sequence.iter().map(|&kind| &self.kinds[kind]);
+        let done = layers().map(LayerShare::training_flops).sum();
+        (done, layers().map(LayerShare::full_training_flops).sum())
+    }
 }

@@ -15,6 +15,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::Axis;
+use crate::model::Module;
 use crate::model::dim::Dim;
 use crate::model::layer::Action;
 use crate::model::layer::Form;
@@ -81,12 +83,13 @@ impl Division {
         for read in &mut step.reads {
             let whole = !cut(&self.graph, *read) && !self.graph.at(*read).form.is_weight();
             if either && whole {
-                *read = self.enter(*read);
+                *read = self.enter(*read, step.module);
             }
         }
     }
 
-    fn enter(&mut self, id: TensorId) -> TensorId {
+    /// What enters for a module is exchanged by it.
+    fn enter(&mut self, id: TensorId, module: Option<Module>) -> TensorId {
         if let Some(&inside) = self.entered.get(&id) {
             return inside;
         }
@@ -97,7 +100,8 @@ impl Division {
         } else {
             (None, CollectiveKind::AllReduce)
         };
-        self.exchange(&format!("{}_enter", tensor.name), (there, Some(back)), id, inside);
+        let name = format!("{}_enter", tensor.name);
+        self.exchange(&name, (there, Some(back)), (id, inside), module);
         self.entered.insert(id, inside);
         inside
     }
@@ -113,6 +117,7 @@ impl Division {
         let name = format!("{}_partial", tensor.name);
         let partial = self.graph.tensor(Tensor { name, ..tensor.clone() });
         step.writes[0] = partial;
+        let module = step.module;
         self.graph.steps.push(step);
         self.graph.tensors[result.0].scattered = self.sequence_parallel;
         let ways = if self.sequence_parallel {
@@ -120,7 +125,7 @@ impl Division {
         } else {
             (Some(CollectiveKind::AllReduce), None)
         };
-        self.exchange(&format!("{}_leave", tensor.name), ways, partial, result);
+        self.exchange(&format!("{}_leave", tensor.name), ways, (partial, result), module);
     }
 
     fn add_loss(&mut self, step: Step) {
@@ -140,7 +145,8 @@ impl Division {
                 scattered: false,
                 on_chip: false,
             });
-            self.exchange(&name, (Some(CollectiveKind::AllReduce), None), value, summed);
+            let ways = (Some(CollectiveKind::AllReduce), None);
+            self.exchange(&name, ways, (value, summed), None);
             value = summed;
         }
     }
@@ -149,16 +155,18 @@ impl Division {
         &mut self,
         name: &str,
         (there, back): (Option<CollectiveKind>, Option<CollectiveKind>),
-        from: TensorId,
-        to: TensorId,
+        (from, to): (TensorId, TensorId),
+        module: Option<Module>,
     ) {
         self.graph.steps.push(Step {
             name: name.into(),
-            action: Action::Exchange { there, back },
+            action: Action::Exchange { axis: Axis::Tensor, there, back },
             pass: Pass::Forward,
             reads: vec![from],
             writes: vec![to],
             core: false,
+            module,
+            run: None,
             again: false,
         });
     }

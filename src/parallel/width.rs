@@ -1,5 +1,6 @@
 //! Which settings are legal for a model, and why the others are not.
 
+use super::ContextKind;
 use super::Setting;
 use crate::model::Model;
 use crate::model::dim::Sizes;
@@ -27,6 +28,22 @@ pub enum Illegal {
         sequence: u64,
         /// Devices.
         width: u64,
+    },
+    /// The tokens of a sequence cannot be shared among so many devices.
+    #[error(
+        "context-parallel degree {degree} {problem}; {}",
+        match &legal[..] {
+            [1] => "only 1 is legal here".to_owned(),
+            legal => format!("legal degrees are {}", list(legal)),
+        }
+    )]
+    Context {
+        /// The degree asked for.
+        degree: u64,
+        /// The rule that is in its way, with what was found.
+        problem: String,
+        /// The degrees up to [`MOST_LISTED`] that would do.
+        legal: Vec<u64>,
     },
     /// The table of positions has fewer rows.
     #[error(
@@ -66,6 +83,56 @@ pub fn legal_widths(spec: &Spec) -> Vec<u64> {
     (1..=spec.heads).filter(|&width| problem(spec, width).is_none()).collect()
 }
 
+/// Up to which degree a refusal lists the legal ones.
+pub const MOST_LISTED: u64 = 64;
+
+/// All context-parallel degrees up to `most` that are legal for a model with the rest of `setting`
+/// as it is, in ascending order.
+///
+/// Each device has a part of the beginning and one of the end of a sequence, both of which sequence
+/// parallelism divides further: twice the degree, times the width where it does, must divide the
+/// sequence. Devices that exchange tokens for heads divide the heads as if they were so many times
+/// the width.
+pub fn legal_contexts(spec: &Spec, setting: Setting, most: u64) -> Vec<u64> {
+    let is_legal = |&context: &u64| context_problem(spec, Setting { context, ..setting }).is_none();
+    (1..=most).filter(is_legal).collect()
+}
+
+fn context_problem(spec: &Spec, setting: Setting) -> Option<String> {
+    let Setting { sequence, context, tensor_parallel: width, .. } = setting;
+    match context {
+        0 => return Some("is less than one device".into()),
+        1 => return None,
+        _ => {}
+    }
+    let further = if setting.sequence_parallel { width } else { 1 };
+    let parts = context.saturating_mul(2).saturating_mul(further);
+    if !sequence.is_multiple_of(parts) {
+        let why = if further > 1 { format!(" times the width {width}") } else { String::new() };
+        return Some(format!(
+            "needs a sequence that is a multiple of {parts}, twice the degree{why}, and finds \
+             {sequence} tokens"
+        ));
+    }
+    if setting.context_kind != ContextKind::Ulysses {
+        return None;
+    }
+    let (parts, heads, kv_heads) = (width.saturating_mul(context), spec.heads, spec.kv_heads);
+    if !heads.is_multiple_of(parts) {
+        return Some(format!(
+            "exchanges tokens for heads and does not divide the {heads} heads among {width} x \
+             {context} devices"
+        ));
+    }
+    let even = kv_heads.is_multiple_of(parts) || parts.is_multiple_of(kv_heads);
+    (!even).then(|| {
+        format!(
+            "exchanges tokens for heads, and {width} x {context} devices neither divide the \
+             {kv_heads} key-value heads nor are a multiple of them"
+        )
+    })
+}
+
 fn problem(spec: &Spec, width: u64) -> Option<String> {
     if width == 0 {
         return Some("is less than one device".into());
@@ -96,6 +163,10 @@ pub fn check(model: &Model, setting: Setting) -> Result<(), Illegal> {
     if setting.sequence_parallel && !sequence.is_multiple_of(width) {
         return Err(Illegal::UnevenSequence { sequence, width });
     }
+    if let Some(problem) = context_problem(&model.spec, setting) {
+        let legal = legal_contexts(&model.spec, setting, MOST_LISTED);
+        return Err(Illegal::Context { degree: setting.context, problem, legal });
+    }
     let positions = model.spec.max_sequence;
     if model.spec.positions.is_some() && sequence > positions {
         return Err(Illegal::TooLong { sequence, positions });
@@ -105,7 +176,7 @@ pub fn check(model: &Model, setting: Setting) -> Result<(), Illegal> {
     for (kind, layer) in model.kinds.iter().enumerate() {
         let count = model.occurrences(kind);
         let countable = layer.within_limits(&whole, count)
-            && layer.within_limits(&device, count.saturating_mul(width));
+            && layer.within_limits(&device, count.saturating_mul(setting.devices()));
         if !countable {
             return Err(Illegal::TooLarge { layer: layer.name.clone(), micro_batch, sequence });
         }
@@ -113,14 +184,21 @@ pub fn check(model: &Model, setting: Setting) -> Result<(), Illegal> {
     Ok(())
 }
 
-/// Sizes of what one of `width` devices holds.
+/// Sizes of what one of the devices that share a layer holds.
 pub fn divided(spec: &Spec, setting: Setting) -> Sizes {
     let width = setting.tensor_parallel;
     let whole = spec.sizes(setting.micro_batch, setting.sequence);
     let kv_heads = whole.kv_heads.div_ceil(width);
+    let own_tokens = setting.own_tokens();
+    let turned_kv_heads = kv_heads.div_ceil(setting.context);
     Sizes {
+        sequence: own_tokens,
+        key_block: own_tokens,
+        middle_keys: own_tokens * setting.context.saturating_sub(2),
         kv_heads,
         group: spec.heads / width / kv_heads,
+        turned_kv_heads,
+        turned_group: spec.heads / setting.devices() / turned_kv_heads,
         mlp: whole.mlp / width,
         vocabulary: spec.padded_vocabulary(width) / width,
         ..whole

@@ -62,6 +62,7 @@ impl Terms {
             sequence_parallel: self.sequence_parallel && width > 1,
             attention: self.attention,
             element: self.element,
+            ..Setting::ALONE
         }
     }
 }

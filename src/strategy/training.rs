@@ -208,6 +208,7 @@ fn flops_per_sequence(model: &Model, sequence: u64) -> Result<Flops, Illegal> {
         sequence_parallel: false,
         attention: Attention::Stored,
         element: Bytes(2),
+        ..Setting::ALONE
     };
     let share = shard(model, setting)?;
     let of_kind = |kind: usize| -> Flops {
@@ -244,9 +245,10 @@ fn needs(op: &Op, costs: VectorCosts, element: Bytes, cluster: &Cluster) -> OpNe
         Work::Vector(chain) => needs.lane_cycles = lane_cycles(chain),
         Work::Move => {}
         Work::Collective(collective) => {
-            let group = Group { size: collective.group, stride: 1 };
+            let group = Group { size: collective.group, stride: collective.stride };
             let exchange = Exchange::Collective(collective.kind);
-            needs.network = cluster.time(exchange, collective.size, group).0;
+            let once = cluster.time(exchange, collective.size, group);
+            needs.network = (once * collective.times).0;
             needs.hbm_bytes = 0;
             needs.traffic = Traffic::default();
         }

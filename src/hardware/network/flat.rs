@@ -46,7 +46,9 @@ mod tests {
         assert_eq!(time(collective(CollectiveKind::AllReduce), 4), Time(1200 + 6 * 7));
         assert_eq!(time(collective(CollectiveKind::AllGather), 4), Time(600 + 3 * 7));
         assert_eq!(time(collective(CollectiveKind::ReduceScatter), 4), Time(600 + 3 * 7));
+        assert_eq!(time(collective(CollectiveKind::AllToAll), 4), Time(600 + 3 * 7));
         assert_eq!(time(Exchange::Send, 4), Time(807));
+        assert_eq!(time(collective(CollectiveKind::Send), 4), Time(807), "one step of a ring");
         assert_eq!(time(collective(CollectiveKind::AllReduce), 1), Time::ZERO);
     }
 }

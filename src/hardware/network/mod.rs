@@ -49,7 +49,7 @@ pub trait Topology {
     /// `devices` are in use in all.
     ///
     /// The size is that of the whole tensor: what each device holds before an all-reduce or a
-    /// reduce-scatter, after an all-gather, or sends.
+    /// reduce-scatter, after an all-gather, or sends; in an all-to-all what it sends in all.
     fn time(&self, exchange: Exchange, size: Bytes, group: Group, devices: u64) -> Time;
 
     /// The sizes of groups at this stride that have to be looked at one by one, in order.
@@ -138,14 +138,19 @@ impl Link {
     /// The time of an exchange on a ring of `group` devices joined by such links.
     ///
     /// A reduce-scatter and an all-gather take `group − 1` steps, each of which moves one
-    /// `group`-th of the tensor over every link; an all-reduce is one after the other.
+    /// `group`-th of the tensor over every link; an all-reduce is one after the other. In an
+    /// all-to-all a device sends all but its own `group`-th, a message to each of the others.
     pub fn ring(self, exchange: Exchange, size: Bytes, group: u64) -> Time {
         let steps = match exchange {
-            Exchange::Send => return self.bandwidth.transfer(size) + self.latency,
-            Exchange::Collective(CollectiveKind::AllReduce) => 2 * (group - 1),
-            Exchange::Collective(CollectiveKind::AllGather | CollectiveKind::ReduceScatter) => {
-                group - 1
+            Exchange::Send | Exchange::Collective(CollectiveKind::Send) => {
+                return self.bandwidth.transfer(size) + self.latency;
             }
+            Exchange::Collective(CollectiveKind::AllReduce) => 2 * (group - 1),
+            Exchange::Collective(
+                CollectiveKind::AllGather
+                | CollectiveKind::ReduceScatter
+                | CollectiveKind::AllToAll,
+            ) => group - 1,
         };
         let moved = (u128::from(size.0) * u128::from(steps)).div_ceil(u128::from(group.max(1)));
         let moved = u64::try_from(moved).expect("a tensor moved twice stays within 64 bits");

@@ -137,7 +137,8 @@ mod tests {
             bandwidth: Bandwidth::bytes_per_second(rate).unwrap(),
             latency: Time(latency),
         };
-        let kinds = [CollectiveKind::AllReduce, CollectiveKind::AllGather];
+        let kinds =
+            [CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::AllToAll];
         let exchanges = kinds.map(Exchange::Collective).into_iter().chain([Exchange::Send]);
         for exchange in exchanges {
             for per_node in [1, 5, 8, 16, 72] {

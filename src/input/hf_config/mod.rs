@@ -282,6 +282,7 @@ mod tests {
                 sequence_parallel: tensor_parallel == 2,
                 attention: Attention::Recomputed,
                 element: Bytes(2),
+                ..Setting::ALONE
             };
             if let Ok(seen) = Inspection::new(model, setting, Optimizer::AdamMixed) {
                 let mut out = Vec::new();

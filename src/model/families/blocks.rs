@@ -1,5 +1,6 @@
 //! The parts that families share.
 
+use crate::model::Module;
 use crate::model::builder::LayerBuilder;
 use crate::model::dim::Dim;
 use crate::model::layer::Form;
@@ -20,23 +21,33 @@ pub fn transformer(
     let x = layer.input();
     let output = match spec.norm_place {
         NormPlace::Before => {
-            let normed = layer.norm("attention_norm", norm, x);
+            let normed = branch_norm(&mut layer, "attention_norm", norm, x);
             let attended = attention(&mut layer, normed, spec);
             let middle = residual(&mut layer, "attention_residual", attended, x);
-            let normed = layer.norm("mlp_norm", norm, middle);
+            let normed = branch_norm(&mut layer, "mlp_norm", norm, middle);
             let thought = mlp(&mut layer, normed, spec);
             residual(&mut layer, "mlp_residual", thought, middle)
         }
         NormPlace::After => {
             let attended = attention(&mut layer, x, spec);
             let middle = residual(&mut layer, "attention_residual", attended, x);
-            let normed = layer.norm("attention_norm", norm, middle);
+            let normed = branch_norm(&mut layer, "attention_norm", norm, middle);
             let thought = mlp(&mut layer, normed, spec);
             let sum = residual(&mut layer, "mlp_residual", thought, normed);
-            layer.norm("mlp_norm", norm, sum)
+            branch_norm(&mut layer, "mlp_norm", norm, sum)
         }
     };
     layer.finish(Some(output))
+}
+
+/// A norm of the residual stream, which can be repeated by itself.
+pub fn branch_norm(
+    layer: &mut LayerBuilder,
+    name: &str,
+    norm: VectorKind,
+    x: TensorId,
+) -> TensorId {
+    layer.module(Module::LayerNorm, |layer| layer.norm(name, norm, x))
 }
 
 /// The dimensions of all heads' elements side by side.
@@ -58,15 +69,17 @@ pub fn attention(layer: &mut LayerBuilder, x: TensorId, spec: &Spec) -> TensorId
         q = layer.rotary("q_rotary", q);
         k = layer.rotary("k_rotary", k);
     }
-    let probabilities = layer.core(|layer| {
-        let dims = [Dim::Batch, Dim::KvHeads, Dim::Group, Dim::Sequence, Dim::Keys];
-        let scores = layer.contract("scores", q, k, &dims);
-        let scaled = layer.vector("scale", VectorKind::Scale, &[scores]);
-        let masked = layer.vector("mask", VectorKind::Mask, &[scaled]);
-        let probabilities = layer.vector("softmax", VectorKind::Softmax, &[masked]);
-        layer.dropout("softmax_dropout", probabilities, spec.dropout.attention)
+    let context = layer.module(Module::CoreAttention, |layer| {
+        let probabilities = layer.core(|layer| {
+            let dims = [Dim::Batch, Dim::KvHeads, Dim::Group, Dim::Sequence, Dim::Keys];
+            let scores = layer.contract("scores", q, k, &dims);
+            let scaled = layer.vector("scale", VectorKind::Scale, &[scores]);
+            let masked = layer.vector("mask", VectorKind::Mask, &[scaled]);
+            let probabilities = layer.vector("softmax", VectorKind::Softmax, &[masked]);
+            layer.dropout("softmax_dropout", probabilities, spec.dropout.attention)
+        });
+        layer.contract("context", probabilities, v, &queries)
     });
-    let context = layer.contract("context", probabilities, v, &queries);
     let out = layer.linear("attention_out", context, &HEADS, &[Dim::Hidden]);
     let out = layer.bias("attention_out_bias", out, 1, spec.biases.attention_out);
     layer.dropout("attention_dropout", out, spec.dropout.hidden)
@@ -74,26 +87,36 @@ pub fn attention(layer: &mut LayerBuilder, x: TensorId, spec: &Spec) -> TensorId
 
 /// Two matmuls with an activation between them, and the second one's bias and dropout.
 pub fn mlp(layer: &mut LayerBuilder, x: TensorId, spec: &Spec) -> TensorId {
-    let up = layer.linear("mlp_up", x, &[Dim::Hidden], &[Dim::Mlp]);
-    let up = layer.bias("mlp_up_bias", up, 1, spec.biases.mlp);
-    let active = layer.vector("activation", spec.activation.kind(), &[up]);
-    mlp_down(layer, active, spec)
+    let down = layer.module(Module::Mlp, |layer| {
+        let up = layer.linear("mlp_up", x, &[Dim::Hidden], &[Dim::Mlp]);
+        let up = layer.bias("mlp_up_bias", up, 1, spec.biases.mlp);
+        let active = layer.vector("activation", spec.activation.kind(), &[up]);
+        mlp_down(layer, active, spec)
+    });
+    mlp_end(layer, down, spec)
 }
 
 /// The same with a second branch that the activated one is multiplied by.
 pub fn gated_mlp(layer: &mut LayerBuilder, x: TensorId, spec: &Spec) -> TensorId {
-    let both = layer.linear("mlp_gate_up", x, &[Dim::Hidden], &[Dim::Gates, Dim::Mlp]);
-    let both = layer.bias("mlp_gate_up_bias", both, 2, spec.biases.mlp);
-    let half = [Dim::Batch, Dim::Sequence, Dim::Mlp];
-    let parts = layer.split("branches", both, &[("gate", &half), ("up", &half)]);
-    let active = layer.vector("activation", spec.activation.kind(), &[parts[0]]);
-    let product = layer.vector("gate_times_up", VectorKind::Multiply, &[active, parts[1]]);
-    mlp_down(layer, product, spec)
+    let down = layer.module(Module::Mlp, |layer| {
+        let both = layer.linear("mlp_gate_up", x, &[Dim::Hidden], &[Dim::Gates, Dim::Mlp]);
+        let both = layer.bias("mlp_gate_up_bias", both, 2, spec.biases.mlp);
+        let half = [Dim::Batch, Dim::Sequence, Dim::Mlp];
+        let parts = layer.split("branches", both, &[("gate", &half), ("up", &half)]);
+        let active = layer.vector("activation", spec.activation.kind(), &[parts[0]]);
+        let product = layer.vector("gate_times_up", VectorKind::Multiply, &[active, parts[1]]);
+        mlp_down(layer, product, spec)
+    });
+    mlp_end(layer, down, spec)
 }
 
 fn mlp_down(layer: &mut LayerBuilder, active: TensorId, spec: &Spec) -> TensorId {
     let active = layer.dropout("activation_dropout", active, spec.dropout.activation);
-    let down = layer.linear("mlp_down", active, &[Dim::Mlp], &[Dim::Hidden]);
+    layer.linear("mlp_down", active, &[Dim::Mlp], &[Dim::Hidden])
+}
+
+/// The bias and dropout of the second matmul, which frameworks run with the residual.
+fn mlp_end(layer: &mut LayerBuilder, down: TensorId, spec: &Spec) -> TensorId {
     let down = layer.bias("mlp_down_bias", down, 1, spec.biases.mlp);
     layer.dropout("mlp_dropout", down, spec.dropout.hidden)
 }

@@ -29,9 +29,9 @@ fn embedding(spec: &Spec) -> Layer {
 fn side_by_side(spec: &Spec) -> Layer {
     let mut layer = LayerBuilder::new("transformer");
     let x = layer.input();
-    let normed = layer.norm("attention_norm", VectorKind::LayerNorm, x);
+    let normed = blocks::branch_norm(&mut layer, "attention_norm", VectorKind::LayerNorm, x);
     let attended = blocks::attention(&mut layer, normed, spec);
-    let normed = layer.norm("mlp_norm", VectorKind::LayerNorm, x);
+    let normed = blocks::branch_norm(&mut layer, "mlp_norm", VectorKind::LayerNorm, x);
     let thought = blocks::mlp(&mut layer, normed, spec);
     let both = blocks::residual(&mut layer, "branches_sum", thought, attended);
     let output = blocks::residual(&mut layer, "residual", both, x);

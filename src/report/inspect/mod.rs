@@ -59,8 +59,13 @@ impl<'a> Inspection<'a> {
     /// Looks at `model` as it is trained in `setting`.
     pub fn new(model: &'a Model, setting: Setting, optimizer: Optimizer) -> Result<Self, Illegal> {
         let share = shard(model, setting)?;
-        let whole =
-            Setting { micro_batch: 1, tensor_parallel: 1, sequence_parallel: false, ..setting };
+        let whole = Setting {
+            micro_batch: 1,
+            tensor_parallel: 1,
+            sequence_parallel: false,
+            context: 1,
+            ..setting
+        };
         let flops = TrainingFlops::of(&shard(model, whole)?);
         Ok(Self { model, share, optimizer, flops })
     }

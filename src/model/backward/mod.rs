@@ -10,11 +10,18 @@
 //! - Softmax needs its output, norms, activations and products their inputs, dropout its mask, the
 //!   loss its logits; the rest need nothing.
 //! - What is needed is kept, unless its step is done again: attention's core when attention is
-//!   recomputed, and the gathering of a tensor that devices hold in parts.
+//!   recomputed, the gathering of a tensor that devices hold in parts, what goes round a ring, and
+//!   the modules that are repeated.
+//! - A module is repeated as a whole, as frameworks do, its exchanges included; its result is kept
+//!   all the same where the rest of the layer needs it, norms apart.
+
+mod ring;
 
 use std::collections::BTreeSet;
 
 use super::Attention;
+use super::Module;
+use super::Modules;
 use super::layer::Action;
 use super::layer::Form;
 use super::layer::Graph;
@@ -46,14 +53,15 @@ pub fn place_core(layer: &mut Layer, attention: Attention) {
     }
 }
 
-/// The backward pass of `layer`.
-pub fn derive(layer: &Layer, attention: Attention) -> Backward {
+/// The backward pass of `layer`, which repeats `modules`.
+pub fn derive(layer: &Layer, attention: Attention, modules: Modules) -> Backward {
     let forward = &layer.graph;
     let n_tensors = forward.tensors.len();
     let mut derivation = Derivation {
         forward,
         makers: forward.makers(),
         attention,
+        modules,
         graph: Graph { tensors: forward.tensors.clone(), steps: Vec::new() },
         gradients: vec![Vec::new(); n_tensors],
         again: vec![None; n_tensors],
@@ -64,7 +72,7 @@ pub fn derive(layer: &Layer, attention: Attention) -> Backward {
     }
     // Every reader of a tensor comes after its maker, so walking back, all gradients of what a
     // step makes are there when the step is reached.
-    for step in forward.steps.iter().rev() {
+    for step in ring::walked_back(forward) {
         derivation.reverse(step);
     }
     let output = layer.input.and_then(|input| derivation.gradient(input));
@@ -75,6 +83,8 @@ struct Derivation<'a> {
     forward: &'a Graph,
     makers: Vec<Option<usize>>,
     attention: Attention,
+    /// What is repeated.
+    modules: Modules,
     graph: Graph,
     /// What flows back into each forward tensor, one from each reader.
     gradients: Vec<Vec<TensorId>>,
@@ -83,8 +93,11 @@ struct Derivation<'a> {
     kept: BTreeSet<TensorId>,
 }
 
-impl Derivation<'_> {
-    fn reverse(&mut self, step: &Step) {
+impl<'a> Derivation<'a> {
+    fn reverse(&mut self, step: &'a Step) {
+        if let Some(module) = step.module.filter(|module| !module.drops_its_result()) {
+            self.repeat_whole(module);
+        }
         match &step.action {
             Action::Contract => self.reverse_contraction(step),
             Action::Vector { kind, .. } => self.reverse_vector(step, *kind),
@@ -103,10 +116,11 @@ impl Derivation<'_> {
                 }
             }
             Action::Concat => panic!("a forward pass does not join tensors"),
-            &Action::Exchange { there, back } => {
+            action if ring::passes_on(action) => self.reverse_ring(step),
+            &Action::Exchange { axis, there, back } => {
                 if let Some(dy) = self.gradient(step.writes[0]) {
                     let dx = self.new_gradient(step.reads[0]);
-                    let action = Action::Exchange { there: back, back: there };
+                    let action = Action::Exchange { axis, there: back, back: there };
                     self.push(step, "back", action, vec![dy], vec![dx]);
                 }
             }
@@ -122,10 +136,10 @@ impl Derivation<'_> {
         } else {
             [left, right].map(|id| format!("d_{}", self.forward.at(id).name))
         };
-        let other = self.needed(right);
+        let other = self.needed(right, step.module);
         let d_left = self.new_gradient(left);
         self.push(step, &suffixes[0], Action::Contract, vec![dy, other], vec![d_left]);
-        let other = self.needed(left);
+        let other = self.needed(left, step.module);
         let d_right = self.new_gradient(right);
         self.push(step, &suffixes[1], Action::Contract, vec![other, dy], vec![d_right]);
     }
@@ -134,7 +148,7 @@ impl Derivation<'_> {
         let dy = self.gradient(step.writes[0]);
         if kind == VectorKind::CrossEntropy {
             // The loss is where gradients begin.
-            let logits = self.needed(step.reads[0]);
+            let logits = self.needed(step.reads[0], step.module);
             let d_logits = self.new_gradient(step.reads[0]);
             return self.push(step, "grad", step.action.clone(), vec![logits], vec![d_logits]);
         }
@@ -166,7 +180,7 @@ impl Derivation<'_> {
             }
         };
         let mut reads = vec![dy];
-        reads.extend(needed.into_iter().map(|id| self.needed(id)));
+        reads.extend(needed.into_iter().map(|id| self.needed(id, step.module)));
         let writes = step.reads.iter().map(|&read| match self.forward.at(read).form {
             Form::Weight | Form::TiedWeight | Form::HeadWeight => self.weight_gradient(step, read),
             Form::Activation | Form::Wide | Form::Mask => self.new_gradient(read),
@@ -195,6 +209,8 @@ impl Derivation<'_> {
                 reads: vec![sum, part],
                 writes: vec![total],
                 core: false,
+                module: None,
+                run: None,
                 again: false,
             });
             sum = total;
@@ -202,20 +218,36 @@ impl Derivation<'_> {
         Some(sum)
     }
 
-    /// A tensor of the forward pass as the backward pass reads it: kept, or made again.
-    fn needed(&mut self, id: TensorId) -> TensorId {
+    /// A tensor of the forward pass as the backward pass of some module reads it: kept, or made
+    /// again.
+    fn needed(&mut self, id: TensorId, by: Option<Module>) -> TensorId {
         if self.forward.at(id).form.is_weight() {
             return id;
         }
-        if let Some(copy) = self.again[id.0] {
-            return copy;
-        }
         let maker = self.makers[id.0].map(|step| &self.forward.steps[step]);
-        let Some(step) = maker.filter(|step| self.is_done_again(step)) else {
+        let Some(step) = maker.filter(|step| self.is_done_again(step, by)) else {
             self.kept.insert(id);
             return id;
         };
-        let reads = step.reads.iter().map(|&read| self.needed(read)).collect();
+        self.repeat(step);
+        self.again[id.0].expect("the step that makes it was just repeated")
+    }
+
+    /// Repeats all of a module, unless nothing of it is to be repeated or everything has been.
+    fn repeat_whole(&mut self, module: Module) {
+        if self.modules.contains(module) {
+            for step in self.forward.steps.iter().filter(|step| step.module == Some(module)) {
+                self.repeat(step);
+            }
+        }
+    }
+
+    /// Does a step of the forward pass once more, unless it already was.
+    fn repeat(&mut self, step: &Step) {
+        if self.again[step.writes[0].0].is_some() {
+            return;
+        }
+        let reads = step.reads.iter().map(|&read| self.needed(read, step.module)).collect();
         let mut writes = Vec::new();
         for &written in &step.writes {
             let copy = self.graph.tensor(self.forward.at(written).clone());
@@ -224,14 +256,18 @@ impl Derivation<'_> {
         }
         let name = format!("{}.again", step.name);
         self.graph.steps.push(Step { name, reads, writes, again: true, ..step.clone() });
-        self.again[id.0].expect("the step that makes it was just repeated")
     }
 
-    fn is_done_again(&self, step: &Step) -> bool {
+    /// Whether what a step makes is made again where the backward pass of some module needs it.
+    fn is_done_again(&self, step: &Step, by: Option<Module>) -> bool {
+        let module = step.module.filter(|&module| self.modules.contains(module));
+        if module.is_some_and(|module| module.drops_its_result() || by == Some(module)) {
+            return true;
+        }
         match step.action {
-            // Gathering from the other devices costs less than the memory for what they hold.
+            // Having it from the other devices costs less than the memory for what they hold.
             Action::Exchange { there, .. } => {
-                matches!(there, None | Some(CollectiveKind::AllGather))
+                matches!(there, None | Some(CollectiveKind::AllGather | CollectiveKind::Send))
             }
             _ => step.core && self.attention == Attention::Recomputed,
         }
@@ -272,6 +308,8 @@ impl Derivation<'_> {
             reads,
             writes,
             core: false,
+            module: None,
+            run: None,
             again: false,
         });
     }
@@ -288,7 +326,9 @@ fn gradient_of(tensor: &Tensor) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Masked;
     use crate::model::families;
+    use crate::model::fusion::Groups;
     use crate::model::fusion::Scale;
     use crate::model::shapes;
     use crate::model::spec::Spec;
@@ -297,7 +337,7 @@ mod tests {
 
     fn kept(spec: &Spec, attention: Attention) -> Vec<String> {
         let layer = &families::build(spec).kinds[1];
-        let backward = derive(layer, attention);
+        let backward = derive(layer, attention, Modules::NONE);
         backward.kept.iter().map(|&id| layer.graph.at(id).name.clone()).collect()
     }
 
@@ -305,12 +345,17 @@ mod tests {
     fn shapes_agree_along_every_edge_of_every_family() {
         for spec in examples::all() {
             let sizes = spec.sizes(2, 16);
-            let (sizes, element, group) = (&sizes, Bytes(2), 1);
-            let scale = Scale { sizes, scattered_sequence: 16, element, group };
+            let scale = Scale {
+                sizes: &sizes,
+                scattered_sequence: 16,
+                element: Bytes(2),
+                groups: Groups::ALONE,
+                masked: Masked::Computed,
+            };
             for layer in families::build(&spec).kinds {
                 shapes::check(&layer.graph, scale);
                 for attention in [Attention::Stored, Attention::Recomputed] {
-                    shapes::check(&derive(&layer, attention).graph, scale);
+                    shapes::check(&derive(&layer, attention, Modules::NONE).graph, scale);
                 }
             }
         }
@@ -321,7 +366,7 @@ mod tests {
         for spec in examples::all() {
             let sizes = spec.sizes(2, 16);
             for layer in families::build(&spec).kinds {
-                let backward = derive(&layer, Attention::Recomputed).graph;
+                let backward = derive(&layer, Attention::Recomputed, Modules::NONE).graph;
                 let macs = |graph: &Graph, step: &Step| graph.contraction(step).wide_macs(&sizes);
                 let matmuls = layer.graph.steps.iter().filter(|s| s.action == Action::Contract);
                 for step in matmuls {
@@ -341,7 +386,7 @@ mod tests {
     fn gradients_of_weights_are_made_once_and_read_by_nobody() {
         for spec in examples::all() {
             for layer in families::build(&spec).kinds {
-                let backward = derive(&layer, Attention::Stored).graph;
+                let backward = derive(&layer, Attention::Stored, Modules::NONE).graph;
                 let (makers, readers) = (backward.makers(), backward.readers());
                 let trained = layer.graph.steps.iter().flat_map(|step| &step.reads);
                 let trained = trained.filter(|id| layer.graph.at(**id).form.is_weight()).count();
@@ -394,7 +439,7 @@ mod tests {
     fn a_fork_adds_as_often_as_it_has_further_branches() {
         for spec in examples::all() {
             for layer in families::build(&spec).kinds {
-                let backward = derive(&layer, Attention::Stored).graph;
+                let backward = derive(&layer, Attention::Stored, Modules::NONE).graph;
                 let readers = layer.graph.readers();
                 let makers = layer.graph.makers();
                 let flows = |id: &usize| {

@@ -1,0 +1,32 @@
+//! The axes along which devices divide the work of training.
+
+/// An axis of the grid of devices: devices that agree in all other coordinates form its groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Axis {
+    /// Heads, MLP and vocabulary are divided.
+    Tensor,
+    /// The tokens of each sequence are divided.
+    Context,
+    /// Experts are divided.
+    Expert,
+    /// The elements of each expert are divided.
+    ExpertTensor,
+    /// The sequences of a batch are divided.
+    Data,
+    /// Layers are divided.
+    Pipeline,
+}
+
+impl Axis {
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tensor => "tensor",
+            Self::Context => "context",
+            Self::Expert => "expert",
+            Self::ExpertTensor => "expert_tensor",
+            Self::Data => "data",
+            Self::Pipeline => "pipeline",
+        }
+    }
+}

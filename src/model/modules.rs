@@ -1,0 +1,102 @@
+//! The parts of a layer that the backward pass can repeat instead of keeping what they make.
+
+/// A part of a layer that can be repeated by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Module {
+    /// Attention from queries, keys and values to the weighted sum of the values.
+    CoreAttention,
+    /// The two matmuls of a layer's second half and what stands between them.
+    Mlp,
+    /// The norms at the start of attention and of the MLP.
+    LayerNorm,
+}
+
+impl Module {
+    /// All of them, in the order in which they are written.
+    pub const ALL: [Self; 3] = [Self::CoreAttention, Self::Mlp, Self::LayerNorm];
+
+    /// What frameworks call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CoreAttention => "core_attn",
+            Self::Mlp => "mlp",
+            Self::LayerNorm => "layernorm",
+        }
+    }
+
+    /// The module that frameworks call `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|module| module.name() == name)
+    }
+
+    /// Whether its result is made again too, where the rest of the layer needs it.
+    ///
+    /// Frameworks repeat attention and MLP as a whole and keep their results for whoever reads
+    /// them; of norms they drop the result, which is all that there is to save.
+    pub fn drops_its_result(self) -> bool {
+        match self {
+            Self::CoreAttention | Self::Mlp => false,
+            Self::LayerNorm => true,
+        }
+    }
+}
+
+/// A set of modules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Modules(u8);
+
+impl Modules {
+    /// No module at all.
+    pub const NONE: Self = Self(0);
+
+    /// The same set with one more.
+    #[must_use]
+    pub const fn with(self, module: Module) -> Self {
+        Self(self.0 | 1 << module as u8)
+    }
+
+    /// Whether a module is in it.
+    pub fn contains(self, module: Module) -> bool {
+        self.0 >> module as u8 & 1 == 1
+    }
+
+    /// Whether there is none in it.
+    pub fn is_empty(self) -> bool {
+        self == Self::NONE
+    }
+
+    /// Those in it, in the order in which they are written.
+    pub fn iter(self) -> impl Iterator<Item = Module> {
+        Module::ALL.into_iter().filter(move |&module| self.contains(module))
+    }
+}
+
+impl FromIterator<Module> for Modules {
+    fn from_iter<I: IntoIterator<Item = Module>>(modules: I) -> Self {
+        modules.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+impl std::fmt::Display for Modules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.iter().map(Module::name).collect();
+        f.write_str(&names.join("+"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_holds_what_was_put_into_it_and_is_written_in_one_order() {
+        let set: Modules = [Module::LayerNorm, Module::CoreAttention].into_iter().collect();
+        assert_eq!(set, Modules::NONE.with(Module::CoreAttention).with(Module::LayerNorm));
+        assert_eq!(set.to_string(), "core_attn+layernorm");
+        assert!(!set.contains(Module::Mlp) && !set.is_empty());
+        assert!(Modules::NONE.is_empty());
+        for module in Module::ALL {
+            assert_eq!(Module::named(module.name()), Some(module));
+        }
+    }
+}
