@@ -25,7 +25,12 @@ enum By {
 fn asked() -> Question {
     let conventions = &Conventions::OURS;
     let defaults = question("bert-large", "a100-80g", 16, conventions, &no_files).unwrap();
-    Question { global_batch: 64, micro_batches: vec![1, 4], tensor_parallel: vec![1, 2], ..defaults }
+    Question {
+        global_batch: 64,
+        micro_batches: vec![1, 4],
+        tensor_parallel: vec![1, 2],
+        ..defaults
+    }
 }
 
 fn honest() -> Plan {
@@ -95,7 +100,8 @@ fn every_claim_of_a_plan_can_be_refuted() {
         assert_eq!(rejected(&forged), Some(By::Check), "{path} = {lie}");
     }
     let mut faster = honest.clone();
-    for operator in faster.pointer_mut("/layers/1/forward/operators").unwrap().as_array_mut().unwrap()
+    for operator in
+        faster.pointer_mut("/layers/1/forward/operators").unwrap().as_array_mut().unwrap()
     {
         for key in ["start_s", "end_s"] {
             operator[key] = json!(operator[key].as_f64().unwrap() / 4.0);

@@ -69,6 +69,7 @@ pub fn check_plan(plan: &Plan, ground: &PlanGround) -> Verdict {
         sequence_parallel: question.sequence_parallel && width > 1,
         attention: question.attention,
         element: ground.element,
+        ..Setting::ALONE
     };
     let share = shard(ground.model, setting)
         .map_err(|reason| FalseClaim::new("question", "a legal setting", reason))?;

@@ -172,6 +172,7 @@ impl Trained {
                     sequence_parallel: request.sequence_parallel && width > 1,
                     attention: request.attention,
                     element,
+                    ..Setting::ALONE
                 };
                 shares.push(shard(model, setting).map_err(|reason| reason.to_string())?);
             }
@@ -207,6 +208,7 @@ pub fn flops_per_sequence(model: &Model, sequence: u64) -> Result<Flops, String>
         sequence_parallel: false,
         attention: Attention::Stored,
         element: Bytes(2),
+        ..Setting::ALONE
     };
     let share = shard(model, setting).map_err(|reason| reason.to_string())?;
     let layers = share.sequence.iter().map(|&kind| &share.kinds[kind]);

@@ -13,7 +13,10 @@ use super::model_args;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
 use crate::input::Conventions;
+use crate::model::Masked;
+use crate::model::Module;
 use crate::model::Optimizer;
+use crate::parallel::ContextKind;
 use crate::parallel::Setting;
 use crate::report::inspect;
 use crate::report::inspect::Inspection;
@@ -32,6 +35,20 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=LARGEST_WIDTH))]
     tensor_parallel: u64,
+    /// Devices that share the tokens of each sequence
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_WIDTH))]
+    context_parallel: u64,
+    /// How those devices let their tokens attend to each other's: keys and values go round, are
+    /// gathered, or tokens are exchanged for heads
+    #[arg(long, value_name = "HOW", default_value = "ring", value_parser = context_kind())]
+    context_kind: ContextKind,
+    /// Modules that the backward pass repeats
+    #[arg(long, value_name = "MODULE,…", value_delimiter = ',', value_parser = module())]
+    repeat: Vec<Module>,
+    /// Leave out what a causal mask hides, as fused attention kernels do
+    #[arg(long)]
+    causal: bool,
     /// Bytes of one activation, weight or gradient as the passes compute with it
     #[arg(long, value_name = "BYTES", default_value_t = 2,
           value_parser = clap::value_parser!(u64).range(1..=8))]
@@ -59,6 +76,10 @@ impl Args {
         let setting = Setting {
             micro_batch: self.micro_batch,
             tensor_parallel: self.tensor_parallel,
+            context: self.context_parallel,
+            context_kind: self.context_kind,
+            repeated: self.repeat.iter().copied().collect(),
+            masked: if self.causal { Masked::Skipped } else { Masked::Computed },
             element: Bytes(self.element_bytes),
             ..self.model.options.setting(&model, conventions)
         };
@@ -79,6 +100,18 @@ impl Args {
         out.flush()?;
         Ok(Exit::Done)
     }
+}
+
+/// Reads the name of a kind of context parallelism.
+fn context_kind() -> impl clap::builder::TypedValueParser<Value = ContextKind> {
+    PossibleValuesParser::new(ContextKind::ALL.map(ContextKind::name))
+        .map(|name| ContextKind::named(&name).expect("the parser lets only names of kinds through"))
+}
+
+/// Reads the name of a module.
+fn module() -> impl clap::builder::TypedValueParser<Value = Module> {
+    PossibleValuesParser::new(Module::ALL.map(Module::name))
+        .map(|name| Module::named(&name).expect("the parser lets only names of modules through"))
 }
 
 /// Reads the name of an optimizer.

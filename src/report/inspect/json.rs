@@ -10,6 +10,8 @@ use super::pass_flops;
 use super::vector_work;
 use crate::graph::Dag;
 use crate::graph::NodeId;
+use crate::model::Masked;
+use crate::model::Module;
 use crate::model::op::Home;
 use crate::model::op::Matmul;
 use crate::model::op::Op;
@@ -65,7 +67,11 @@ struct SettingPart {
     micro_batch_sequences: u64,
     tensor_parallel: u64,
     sequence_parallel: bool,
+    context_parallel: u64,
+    context_kind: &'static str,
     attention: &'static str,
+    repeated: Vec<&'static str>,
+    causal: bool,
     element_bytes: u64,
     optimizer: &'static str,
 }
@@ -182,7 +188,11 @@ impl<'a> Document<'a> {
                 micro_batch_sequences: setting.micro_batch,
                 tensor_parallel: setting.tensor_parallel,
                 sequence_parallel: setting.sequence_parallel,
+                context_parallel: setting.context,
+                context_kind: setting.context_kind.name(),
                 attention: setting.attention.name(),
+                repeated: setting.repeated.iter().map(Module::name).collect(),
+                causal: setting.masked == Masked::Skipped,
                 element_bytes: setting.element.0,
                 optimizer: inspection.optimizer.name(),
             },

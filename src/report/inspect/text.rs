@@ -8,6 +8,7 @@ use super::StateBytes;
 use super::pass_flops;
 use super::vector_work;
 use crate::graph::Dag;
+use crate::model::Modules;
 use crate::model::op::Op;
 use crate::model::op::Work;
 use crate::parallel::LayerShare;
@@ -108,6 +109,14 @@ fn device(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
         (width, true) => {
             writeln!(out, "One of {width} tensor- and sequence-parallel devices, one micro-batch")?;
         }
+    }
+    if setting.context > 1 {
+        let tokens =
+            format!("one of {} devices' ({})", setting.context, setting.context_kind.name());
+        line(out, "tokens of each sequence", &tokens)?;
+    }
+    if setting.repeated != Modules::NONE {
+        line(out, "repeated by the backward pass", &setting.repeated.to_string())?;
     }
     let parameters = inspection.device_parameters();
     line(out, "parameters", &grouped(parameters))?;
