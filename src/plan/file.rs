@@ -14,7 +14,7 @@ use super::Profile;
 use super::Question;
 use super::Recompute;
 use super::cost;
-use super::simulate;
+use super::simulate::exact_time;
 
 /// What the integers of a plan mean.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +88,7 @@ pub struct Answer {
     /// Ticks of a batch in the job's time model; in JSON a string of digits beyond 64 bits.
     #[serde(serialize_with = "wide::write", deserialize_with = "wide::read")]
     pub time_per_batch: u128,
-    /// Ticks of a batch as simulated, where it was.
+    /// Ticks of a batch as 1F1B runs it, pass by pass; `None` beyond 64 bits.
     pub simulated: Option<u64>,
 }
 
@@ -195,7 +195,7 @@ impl Answer {
     /// Claims of `placement` what the definitions say of it.
     pub fn new(profile: &Profile, job: &Job, placement: &Placement) -> Self {
         let cost = cost(profile, job, placement);
-        let simulated = simulate(&cost, |_| ()).map(|simulation| simulation.time_per_batch);
+        let simulated = exact_time(&cost);
         let Cost { stages, devices, time_per_batch, .. } = cost;
         let stages =
             stages.iter().zip(placement.pipeline.stages()).map(|(stage, layers)| StageAnswer {

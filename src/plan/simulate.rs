@@ -1,12 +1,15 @@
-//! A second, independent judge of a batch's time: 1F1B played micro-batch by micro-batch.
+//! A batch played pass by pass, whatever the order of the passes: the judge of every closed form.
 
 use super::Cost;
+use super::PassOrder;
 use super::StageTime;
+use super::one_f_one_b;
+use super::passes::Pass;
 
-/// One pass of one micro-batch through one stage.
+/// One pass of one micro-batch through one virtual stage, in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Which stage, from the input.
+    /// Which virtual stage, from the input; without chunks, the stage itself.
     pub stage: usize,
     /// Which micro-batch of its pipeline.
     pub micro_batch: u64,
@@ -27,73 +30,176 @@ pub struct Simulation {
     pub time_per_batch: u64,
 }
 
-/// More passes than this are not played: the closed form stands alone then.
+/// What one pipeline works on for one batch.
+#[derive(Clone, Copy, Debug)]
+pub struct PipelinedBatch<'a> {
+    /// In which order each rank runs its passes. Must be legal for the ranks and micro-batches.
+    pub order: PassOrder,
+    /// Ranks of the pipeline.
+    pub ranks: usize,
+    /// Micro-batches.
+    pub micro_batches: u64,
+    /// Both passes of every virtual stage.
+    pub times: &'a [StageTime],
+    /// Ticks between the end of a pass and the earliest start of the next virtual stage's: what
+    /// travels beside computation. What a stage waits for itself is in its times.
+    pub delay: u64,
+}
+
+/// More passes than this are not played.
 const MOST_PASSES: u128 = 1 << 26;
 
-/// Plays a batch: stage i of s runs min(s − i, M) forward passes, then alternates backward and
-/// forward, then runs the backward passes that are left. `watch` sees every pass, stage by stage
-/// in the order in which the stage runs them. `None` where there are too many to play.
+/// The fewest periods after which a repetition is looked for.
+const FIRST_PERIODS: u64 = 8;
+
+/// Plays the batch of a placement in the order of 1F1B. `watch` sees every pass, of each stage in
+/// the order in which the stage runs them. `None` where there are too many to play.
 pub fn simulate(cost: &Cost, watch: impl FnMut(Event)) -> Option<Simulation> {
     let times: Vec<StageTime> = cost.stages.iter().map(|stage| stage.time).collect();
-    let finished = play(&times, cost.micro_batches, watch)?;
+    let batch = PipelinedBatch {
+        order: PassOrder::OneForwardOneBackward,
+        ranks: times.len(),
+        micro_batches: cost.micro_batches,
+        times: &times,
+        delay: 0,
+    };
+    let finished = batch.play(watch)?;
     let ends = finished.iter().zip(&cost.stages).map(|(at, stage)| at.checked_add(stage.end()));
     let time_per_batch = ends.max()??;
     Some(Simulation { finished, time_per_batch })
 }
 
-/// When each stage is done, or `None` where that is too long to play or to count.
-fn play(
-    stages: &[StageTime],
-    micro_batches: u64,
-    mut watch: impl FnMut(Event),
-) -> Option<Vec<u64>> {
-    let n_stages = stages.len();
-    if 2 * n_stages as u128 * u128::from(micro_batches) > MOST_PASSES {
-        return None;
-    }
-    let n_micro_batches = usize::try_from(micro_batches).ok()?;
-    // When each pass ends, filled in the order in which passes become possible.
-    let mut forward: Vec<Vec<u64>> = vec![Vec::with_capacity(n_micro_batches); n_stages];
-    let mut backward = forward.clone();
-    let mut free_at = vec![0_u64; n_stages];
-    let mut waiting: Vec<usize> = (0..n_stages).rev().collect();
-    while let Some(stage) = waiting.pop() {
-        while let Some(goes_back) =
-            next_pass(&forward[stage], &backward[stage], n_stages - stage, n_micro_batches)
-        {
-            let done = if goes_back { backward[stage].len() } else { forward[stage].len() };
-            let needs = match (goes_back, stage) {
-                (false, 0) => Some(0),
-                (false, _) => forward[stage - 1].get(done).copied(),
-                (true, _) if stage + 1 == n_stages => forward[stage].get(done).copied(),
-                (true, _) => backward[stage + 1].get(done).copied(),
-            };
-            let Some(ready) = needs else { break };
-            let start = ready.max(free_at[stage]);
-            let takes = if goes_back { stages[stage].backward } else { stages[stage].forward };
-            let end = start.checked_add(takes)?;
-            free_at[stage] = end;
-            watch(Event { stage, micro_batch: done as u64, backward: goes_back, start, end });
-            let (done, neighbour) = if goes_back {
-                (&mut backward[stage], stage.checked_sub(1))
-            } else {
-                (&mut forward[stage], Some(stage + 1).filter(|&next| next < n_stages))
-            };
-            done.push(end);
-            waiting.extend(neighbour);
-        }
-    }
-    Some(free_at)
+/// Ticks of the batch of a placement in the order of 1F1B, exactly, whatever the number of passes:
+/// what playing it would tell. `None` where that is too long to count.
+pub fn exact_time(cost: &Cost) -> Option<u64> {
+    let times: Vec<StageTime> = cost.stages.iter().map(|stage| stage.time).collect();
+    let finished = one_f_one_b::stage_ends(&times, cost.micro_batches);
+    let ends = finished.iter().zip(&cost.stages).map(|(at, stage)| at + u128::from(stage.end()));
+    u64::try_from(ends.max()?).ok()
 }
 
-/// Whether the next pass of a stage with `n_from_here` stages from it to the end goes backward;
-/// `None` when it has done all.
-fn next_pass(forward: &[u64], backward: &[u64], n_from_here: usize, all: usize) -> Option<bool> {
-    if backward.len() == all {
-        return None;
+impl PipelinedBatch<'_> {
+    /// When each virtual stage has done its last backward pass, every pass played; `None` where
+    /// that is too long to play or to count.
+    pub fn play(&self, watch: impl FnMut(Event)) -> Option<Vec<u64>> {
+        let played = self.ends(watch)?;
+        played.backward.iter().map(|ends| ends.last().copied()).collect()
     }
-    let in_flight = forward.len() - backward.len();
-    Some(forward.len() == all || in_flight >= n_from_here)
+
+    /// The same for any number of micro-batches whose course is seen to repeat itself, else only
+    /// for as many as can be played.
+    ///
+    /// No rank is more than two periods ahead of its backward passes, so the end of every pass is
+    /// a maximum over passes at most two periods away, plus its time: the same rule for every
+    /// period. Where five periods in a row lie apart by one and the same time for every pass, the
+    /// rule of the middle one holds for all later periods with that time apart, and there is only
+    /// one course that keeps all rules. The drain follows from the last periods, hence is shifted
+    /// by as much for every period more.
+    pub fn stage_ends(&self) -> Option<Vec<u128>> {
+        let period = self.order.period(self.ranks);
+        let whole = self.micro_batches / period;
+        let mut periods = FIRST_PERIODS;
+        while periods < whole {
+            let short =
+                Self { micro_batches: periods * period + self.micro_batches % period, ..*self };
+            let played = short.ends(|_| ())?;
+            if let Some(apart) = played.repeats(periods, period) {
+                let more = u128::from(whole - periods) * u128::from(apart);
+                let last = |ends: &Vec<u64>| ends.last().map(|&end| u128::from(end) + more);
+                return played.backward.iter().map(last).collect();
+            }
+            periods *= 4;
+        }
+        let ends = self.play(|_| ())?;
+        Some(ends.into_iter().map(u128::from).collect())
+    }
+
+    /// Ticks until the last pass has ended, as [`Self::stage_ends`] finds them.
+    pub fn time(&self) -> Option<u128> {
+        self.stage_ends()?.into_iter().max()
+    }
+
+    fn ends(&self, mut watch: impl FnMut(Event)) -> Option<Ends> {
+        let n_stages = self.times.len();
+        if 2 * n_stages as u128 * u128::from(self.micro_batches) > MOST_PASSES {
+            return None;
+        }
+        let n_micro_batches = usize::try_from(self.micro_batches).ok()?;
+        let none: Vec<Vec<u64>> = vec![Vec::with_capacity(n_micro_batches); n_stages];
+        let mut ends = Ends { forward: none.clone(), backward: none };
+        let lists = (0..self.ranks).map(|r| self.order.passes(self.ranks, self.micro_batches, r));
+        let mut lists: Vec<_> = lists.map(Iterator::peekable).collect();
+        let mut free_at = vec![0_u64; self.ranks];
+        let mut waiting: Vec<usize> = (0..self.ranks).rev().collect();
+        let mut is_waiting = vec![true; self.ranks];
+        while let Some(rank) = waiting.pop() {
+            is_waiting[rank] = false;
+            while let Some(&pass) = lists[rank].peek() {
+                let Some(ready) = self.ready(&ends, pass) else { break };
+                lists[rank].next();
+                let start = ready.max(free_at[rank]);
+                let Pass { stage, micro_batch, backward } = pass;
+                let time = self.times[stage];
+                let takes = if backward { time.backward } else { time.forward };
+                // The largest number stands for what is beyond counting.
+                let end = start.checked_add(takes).filter(|&end| end < u64::MAX)?;
+                free_at[rank] = end;
+                ends.of(backward)[stage].push(end);
+                watch(Event { stage, micro_batch, backward, start, end });
+                let next = if backward { stage.checked_sub(1) } else { Some(stage + 1) };
+                if let Some(next) = next.filter(|&next| next < n_stages) {
+                    let next = next % self.ranks;
+                    if next != rank && !std::mem::replace(&mut is_waiting[next], true) {
+                        waiting.push(next);
+                    }
+                }
+            }
+        }
+        assert!(lists.iter_mut().all(|l| l.peek().is_none()), "a legal order never waits for ever");
+        Some(ends)
+    }
+
+    /// When what a pass needs is there; `None` where it is not there yet.
+    fn ready(&self, ends: &Ends, pass: Pass) -> Option<u64> {
+        let micro_batch = usize::try_from(pass.micro_batch).ok()?;
+        let end = |list: &Vec<u64>| list.get(micro_batch).copied();
+        let arrived = |list: &Vec<u64>| end(list).map(|end| end.saturating_add(self.delay));
+        match (pass.backward, pass.stage) {
+            (false, 0) => Some(0),
+            (false, stage) => arrived(&ends.forward[stage - 1]),
+            (true, stage) if stage + 1 == self.times.len() => end(&ends.forward[stage]),
+            (true, stage) => arrived(&ends.backward[stage + 1]),
+        }
+    }
+}
+
+/// When each pass ends, by virtual stage and micro-batch.
+struct Ends {
+    forward: Vec<Vec<u64>>,
+    backward: Vec<Vec<u64>>,
+}
+
+impl Ends {
+    fn of(&mut self, backward: bool) -> &mut Vec<Vec<u64>> {
+        if backward { &mut self.backward } else { &mut self.forward }
+    }
+
+    /// The time by which five periods in a row lie apart, in every pass; `None` where they do not.
+    /// They are the last five that the drain after the last forward pass does not reach.
+    fn repeats(&self, periods: u64, period: u64) -> Option<u64> {
+        let place = |periods: u64| usize::try_from(periods * period).ok();
+        let (width, from, to) = (place(1)?, place(periods - 6)?, place(periods - 2)?);
+        let mut apart = None;
+        for list in self.forward.iter().chain(&self.backward) {
+            for at in from..to {
+                let difference = list[at] - list[at - width];
+                if *apart.get_or_insert(difference) != difference {
+                    return None;
+                }
+            }
+        }
+        apart
+    }
 }
 
 #[cfg(test)]
@@ -101,24 +207,33 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn makespan(stages: &[(u64, u64)], micro_batches: u64) -> u64 {
-        let stages: Vec<StageTime> =
-            stages.iter().map(|&(forward, backward)| StageTime { forward, backward }).collect();
-        *play(&stages, micro_batches, |_| ()).unwrap().iter().max().unwrap()
+    fn times(stages: &[(u64, u64)]) -> Vec<StageTime> {
+        stages.iter().map(|&(forward, backward)| StageTime { forward, backward }).collect()
     }
 
-    fn closed_form(stages: &[(u64, u64)], micro_batches: u64) -> u64 {
+    fn one_f_one_b(times: &[StageTime], micro_batches: u64) -> PipelinedBatch<'_> {
+        let order = PassOrder::OneForwardOneBackward;
+        PipelinedBatch { order, ranks: times.len(), micro_batches, times, delay: 0 }
+    }
+
+    fn makespan(stages: &[(u64, u64)], micro_batches: u64) -> u64 {
+        let times = times(stages);
+        let ends = one_f_one_b(&times, micro_batches).play(|_| ()).unwrap();
+        *ends.iter().max().unwrap()
+    }
+
+    fn sum_and_slowest(stages: &[(u64, u64)], micro_batches: u64) -> u64 {
         let loads = stages.iter().map(|(forward, backward)| forward + backward);
         loads.clone().sum::<u64>() + (micro_batches - 1) * loads.max().unwrap()
     }
 
     #[test]
-    fn equal_stages_take_exactly_the_closed_form() {
+    fn equal_stages_take_exactly_the_sum_and_slowest() {
         for n_stages in 1..7 {
             for micro_batches in 1..12 {
                 for (forward, backward) in [(1, 2), (3, 1), (5, 5), (0, 1)] {
                     let stages = vec![(forward, backward); n_stages];
-                    let expected = closed_form(&stages, micro_batches);
+                    let expected = sum_and_slowest(&stages, micro_batches);
                     assert_eq!(makespan(&stages, micro_batches), expected);
                 }
             }
@@ -128,13 +243,13 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
         #[test]
-        fn one_ratio_for_all_stages_never_takes_more_than_the_closed_form(
+        fn one_ratio_for_all_stages_never_takes_more_than_sum_and_slowest(
             forwards in prop::collection::vec(0_u64..20, 1..8),
             ratio in 0_u64..5,
             micro_batches in 1_u64..20,
         ) {
             let stages: Vec<_> = forwards.iter().map(|&f| (f, ratio * f)).collect();
-            prop_assert!(makespan(&stages, micro_batches) <= closed_form(&stages, micro_batches));
+            prop_assert!(makespan(&stages, micro_batches) <= sum_and_slowest(&stages, micro_batches));
         }
 
         #[test]
@@ -142,12 +257,9 @@ mod tests {
             stages in prop::collection::vec((0_u64..20, 0_u64..20), 1..6),
             micro_batches in 1_u64..9,
         ) {
-            let times: Vec<StageTime> = stages
-                .iter()
-                .map(|&(forward, backward)| StageTime { forward, backward })
-                .collect();
+            let times = times(&stages);
             let mut events = Vec::new();
-            play(&times, micro_batches, |event| events.push(event)).unwrap();
+            one_f_one_b(&times, micro_batches).play(|event| events.push(event)).unwrap();
             let n_passes = 2 * stages.len() * usize::try_from(micro_batches).unwrap();
             prop_assert_eq!(events.len(), n_passes);
             let find = |stage: usize, micro_batch: u64, backward: bool| {
@@ -175,13 +287,69 @@ mod tests {
         }
     }
 
+    /// Reproducible noise (an xorshift generator).
+    fn noise(state: &mut u64, below: u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state % below
+    }
+
     #[test]
-    fn uneven_ratios_can_take_longer_than_the_closed_form() {
+    fn what_repeats_itself_is_told_without_playing_all() {
+        let mut state = 0x5EED;
+        let mut told = 0;
+        for _ in 0..400 {
+            let ranks = 2 + usize::try_from(noise(&mut state, 3)).unwrap();
+            let chunks = 1 + usize::try_from(noise(&mut state, 3)).unwrap();
+            let group = ranks as u64 + noise(&mut state, 3);
+            let left = [0, ranks as u64, group - 1][usize::try_from(noise(&mut state, 3)).unwrap()];
+            let periods = 9 + noise(&mut state, 120);
+            let micro_batches = periods * group + if left < group { left } else { 0 };
+            let order = PassOrder::Interleaved { chunks, group };
+            let order = if chunks == 1 { PassOrder::OneForwardOneBackward } else { order };
+            if order.check(ranks, micro_batches).is_err() {
+                continue;
+            }
+            let stages: Vec<(u64, u64)> = (0..ranks * chunks)
+                .map(|_| (noise(&mut state, 30), noise(&mut state, 60)))
+                .collect();
+            let (times, delay) = (times(&stages), noise(&mut state, 4));
+            let batch = PipelinedBatch { order, ranks, micro_batches, times: &times, delay };
+            let short = PipelinedBatch { micro_batches: 8 * order.period(ranks), ..batch };
+            told +=
+                usize::from(short.ends(|_| ()).unwrap().repeats(8, order.period(ranks)).is_some());
+            let played: Vec<u128> =
+                batch.play(|_| ()).unwrap().into_iter().map(u128::from).collect();
+            assert_eq!(batch.stage_ends(), Some(played), "{batch:?}");
+        }
+        assert!(told > 50, "{told} repeat themselves after eight periods");
+    }
+
+    #[test]
+    fn a_million_micro_batches_are_told_and_too_many_irregular_ones_are_not() {
+        let times = times(&[(3, 5), (2, 7), (4, 4), (3, 6)]);
+        let order = PassOrder::Interleaved { chunks: 2, group: 2 };
+        let batch = |micro_batches| PipelinedBatch {
+            order,
+            ranks: 2,
+            micro_batches,
+            times: &times,
+            delay: 0,
+        };
+        let long = batch(1 << 30).time().unwrap();
+        let slowest = 2 + 7 + 3 + 6;
+        assert!(long >= slowest << 30 && long < (slowest << 30) * 2, "{long}");
+        assert_eq!(batch(1 << 30).play(|_| ()), None);
+    }
+
+    #[test]
+    fn uneven_ratios_can_take_longer_than_the_sum_and_slowest() {
         let times = [(1, 1), (1, 10), (10, 1), (10, 10)];
         let stages = times.iter().flat_map(|&a| times.map(|b| [a, b]));
         let longer = stages
             .flat_map(|[a, b]| times.iter().flat_map(move |&c| times.map(|d| [a, b, c, d])))
-            .filter(|stages| makespan(stages, 8) > closed_form(stages, 8));
+            .filter(|stages| makespan(stages, 8) > sum_and_slowest(stages, 8));
         assert!(longer.count() > 0);
     }
 }
