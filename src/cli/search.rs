@@ -149,7 +149,7 @@ pub struct Asked {
     /// Fix one knob, as width=128; repeat for several
     #[arg(long, value_name = "KNOB=VALUE")]
     fix: Vec<String>,
-    /// Change one key of the request's [space], as width=32,64, depth=2..64 (powers of two),
+    /// Change one key of the request's space, as width=32,64, depth=2..64 (powers of two),
     /// `max_area_mm2=200` or `min_area_fraction=0.1`; repeat for several
     #[arg(long, value_name = "KNOB=VALUES")]
     space: Vec<String>,

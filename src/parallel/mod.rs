@@ -1,7 +1,7 @@
 //! How work is divided: which degrees are legal, what one device then holds and must exchange.
 //!
 //! In: a [`Model`](crate::model::Model) and a [`Setting`]. Out: one device's [`Share`], with the
-//! exchanges among devices as operators of its graphs; the [`modes`] of repeating work in which its
+//! exchanges among devices as operators of its graphs; the [`modes()`] of repeating work in which its
 //! layers can be trained; and what replicas hold and exchange ([`zero`]).
 //!
 //! Not here: how long an exchange takes (see `hardware`), and how layers are cut into stages

@@ -1,11 +1,12 @@
 //! Searches designs and placements together and proves that nothing in the space is better.
 //!
-//! In: a [`Request`] made ready ([`Setup`]). Out: a [`Survey`] of every design, and from it an
-//! [`Outcome`] with the winner, what it is compared with, and the proof.
+//! In: a [`Request`] made ready ([`Setup`]). Out: a [`Survey`] of every design; what an [`Outcome`]
+//! holds is defined here too, `compare` fills it.
 //!
-//! [`ground`] and [`roofline`] bound a design from below without estimates; [`walk`] evaluates
-//! from the best bound on and prunes the rest; [`evaluate`] finds the exact best of one design.
-//! docs/search.md says why the bounds are sound. Not here: files, clocks, terminals (see `cli`).
+//! [`walk`] takes designs from the best bound on and prunes the rest; an [`Evaluator`] bounds and
+//! evaluates them through `strategy`; [`sentences`] are pure functions of facts. docs/search.md says
+//! why the bounds are sound. Not here: the best way to train on one chip (see `strategy`), files,
+//! clocks, terminals (see `cli`).
 
 pub mod entry;
 pub mod evaluator;
