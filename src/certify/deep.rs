@@ -96,6 +96,15 @@ pub fn solve(
     found.proof = outcome.proof.clone();
     if stopped_by.is_some() {
         found.models.clone_from(&outcome.models);
+        // What a stopped search did not come to is left out, and says so.
+        for (found, said) in found.baselines.iter_mut().zip(&outcome.baselines) {
+            if said.reason.as_deref() == Some(compare::STOPPED) {
+                found.clone_from(said);
+            }
+        }
+        if outcome.sensitivities.is_empty() {
+            found.sensitivities.clear();
+        }
     }
     let mut text = Vec::new();
     let written = designs_csv::write(&setup, &survey, &mut text).map(|()| String::from_utf8(text));

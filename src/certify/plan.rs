@@ -55,8 +55,8 @@ pub fn check_plan(plan: &Plan, ground: &PlanGround) -> Verdict {
         return Err(FalseClaim::new("training", "null", "what the question trains"));
     };
     let legal = legal_widths(&ground.model.spec);
-    let widths: Vec<u64> =
-        question.tensor_parallel.iter().copied().filter(|width| legal.contains(width)).collect();
+    let may_be = |width: &u64| legal.contains(width) && *width <= question.devices;
+    let widths: Vec<u64> = question.tensor_parallel.iter().copied().filter(may_be).collect();
     let (width, micro_batch) = (plan.answer.tensor_parallel, training.micro_batch);
     require(widths.contains(&width), "answer.tensor_parallel", width, format!("{widths:?}"))?;
     let sizes = &question.micro_batches;

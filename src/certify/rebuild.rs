@@ -163,7 +163,8 @@ impl Trained {
         }
         let legal = legal_widths(&model.spec);
         let mut shares = Vec::new();
-        for &width in request.tensor_parallel.iter().filter(|&width| legal.contains(width)) {
+        let may_be = |width: &&u64| legal.contains(width) && **width <= request.devices;
+        for &width in request.tensor_parallel.iter().filter(may_be) {
             for &micro_batch in &request.micro_batches {
                 let setting = Setting {
                     micro_batch,

@@ -23,6 +23,7 @@ use crate::model::Model;
 use crate::placement::Problem;
 use crate::placement::best_of;
 use crate::plan;
+use crate::plan::Links;
 use crate::plan::Plan;
 use crate::plan::Proof;
 use crate::plan::check::placement::check;
@@ -59,6 +60,11 @@ impl Args {
         if is_outcome {
             let outcome =
                 serde_json::from_str(&text).map_err(|error| not_one("an outcome", &error))?;
+            if self.file == Path::new("-") {
+                let problem = "standard input takes plans only: the outcome of a search is checked \
+                               with the designs.csv beside it";
+                return Err(Refusal::Options(problem.into()));
+            }
             return self.check_outcome(&name, &outcome);
         }
         let plan: Plan = serde_json::from_str(&text).map_err(|error| not_one("a plan", &error))?;
@@ -144,6 +150,12 @@ impl Args {
         let lie = match check(plan) {
             Err(violation) => Some(violation.to_string()),
             Ok(()) => match (&plan.training, &plan.question) {
+                (None, None) if !matches!(plan.job.links, Links::Rate { .. }) => {
+                    Some("a plan of a model without its question".into())
+                }
+                (None, None) if plan.proof == Proof::Given => {
+                    Some("a plan of a user's own layers that was not searched".into())
+                }
                 (None, None) => self.deep.then(|| own_layers(plan)).flatten(),
                 (_, Some(question)) => self.check_question(name, plan, question)?,
                 (Some(_), None) => Some("a plan of a model without its question".into()),
@@ -153,14 +165,7 @@ impl Args {
             writeln!(out, "{name}: does not hold: {lie}")?;
             return Ok(Exit::Negative);
         }
-        report::verdict(name, plan, &mut out)?;
-        if !self.deep && plan.proof != Proof::Given {
-            writeln!(
-                out,
-                "Not checked, because it needs a solver (`--deep` does): that no strategy, mapping \
-                 or schedule is faster"
-            )?;
-        }
+        report::verdict(name, plan, self.deep, &mut out)?;
         Ok(Exit::Done)
     }
 

@@ -38,8 +38,10 @@ pub struct Journal {
 /// Whether facts of an earlier search are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Whatever was there is forgotten.
+    /// Nothing was there; what an unfinished search left is refused.
     Anew,
+    /// Whatever was there is forgotten.
+    Over,
     /// Facts of the same request are kept.
     Resume,
 }
@@ -62,7 +64,17 @@ impl Journal {
         files::is_no_link(&path)?;
         let unwritable = |reason| Refusal::Unwritable { place: files::name(&path), reason };
         let text = match start {
-            Start::Anew => Vec::new(),
+            Start::Over => Vec::new(),
+            Start::Anew => {
+                if fs::metadata(&path).is_ok_and(|found| found.len() > 0) {
+                    return Err(Refusal::Options(format!(
+                        "{}: holds what an unfinished search knows; --resume goes on with it, \
+                         --force begins anew",
+                        files::name(&path)
+                    )));
+                }
+                Vec::new()
+            }
             Start::Resume => match fs::read(&path) {
                 Ok(text) => text,
                 Err(reason) if reason.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -72,8 +84,8 @@ impl Journal {
         let (lines, n_bytes_intact) = intact_lines(&text);
         if lines.first().is_some_and(|found| *found != header) {
             return Err(Refusal::Options(format!(
-                "{}: belongs to another request or another build of phaze; search without \
-                 --resume to begin anew, or choose another --out",
+                "{}: belongs to another request or another build of phaze; search with \
+                 --force to begin anew, or choose another --out",
                 files::name(&path)
             )));
         }
@@ -252,7 +264,8 @@ mod tests {
         let directory = fresh_directory("other");
         drop(Journal::open(&directory, "one", Start::Anew).unwrap());
         assert!(Journal::open(&directory, "two", Start::Resume).is_err());
-        assert!(Journal::open(&directory, "two", Start::Anew).is_ok());
+        assert!(Journal::open(&directory, "two", Start::Anew).is_err());
+        assert!(Journal::open(&directory, "two", Start::Over).is_ok());
         fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -182,7 +182,11 @@ impl Args {
     }
 
     fn start(&self) -> Start {
-        if self.resume { Start::Resume } else { Start::Anew }
+        match (self.resume, self.force) {
+            (true, _) => Start::Resume,
+            (false, true) => Start::Over,
+            (false, false) => Start::Anew,
+        }
     }
 
     fn setup(&self) -> Result<Setup, Refusal> {
@@ -373,8 +377,8 @@ fn is_believed(setup: &Setup, survey: &Survey, journal: &Path) -> Result<(), Ref
             };
             if contradicted {
                 return Err(Refusal::Options(format!(
-                    "{}: what it says of design {design} is not what is found; search without \
-                     --resume to begin anew",
+                    "{}: what it says of design {design} is not what is found; search with \
+                     --force to begin anew",
                     files::name(journal)
                 )));
             }

@@ -9,6 +9,7 @@ use super::quantity::percent;
 use super::quantity::sentence;
 use super::quantity::shown;
 use super::quantity::si;
+use crate::compare::STOPPED;
 use crate::search::DesignFacts;
 use crate::search::Entry;
 use crate::search::Objective;
@@ -202,7 +203,7 @@ fn comparison(outcome: &Outcome, winner: &Entry, out: &mut dyn Write) -> io::Res
             _ => writeln!(
                 out,
                 "  {name:<36}{:>14}  {}",
-                "does not fit",
+                if baseline.reason.as_deref() == Some(STOPPED) { "-" } else { "does not fit" },
                 baseline.reason.as_deref().unwrap_or_default()
             )?,
         }
@@ -214,17 +215,21 @@ fn by_hbm(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     let proved = if outcome.proof.complete { "each proved" } else { "of what was evaluated" };
     writeln!(out, "The best for each HBM size, {proved}")?;
     for best in &outcome.best_by_hbm {
-        match &best.entry {
-            Some(entry) => writeln!(
-                out,
-                "  {:>4} GiB  {:<22} {:<44} {}",
-                best.hbm_gib,
-                value(outcome.request.objective, outcome.models.len(), entry.value),
-                design_line(&entry.design),
-                strategies(entry)
-            )?,
-            None => writeln!(out, "  {:>4} GiB  nothing fits", best.hbm_gib)?,
-        }
+        let Some(entry) = &best.entry else {
+            let rows = &outcome.proof.by_hbm;
+            let open = rows.iter().any(|row| row.hbm_gib == best.hbm_gib && row.open > 0);
+            let why = if open { "not searched: stopped before" } else { "nothing fits" };
+            writeln!(out, "  {:>4} GiB  {why}", best.hbm_gib)?;
+            continue;
+        };
+        writeln!(
+            out,
+            "  {:>4} GiB  {:<22} {:<44} {}",
+            best.hbm_gib,
+            value(outcome.request.objective, outcome.models.len(), entry.value),
+            design_line(&entry.design),
+            strategies(entry)
+        )?;
     }
     writeln!(out)
 }
@@ -279,7 +284,7 @@ fn proof(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "  {:>8} {:>10} {:>10} {:>11} {:>9}   best bound of what was pruned",
+        "  {:>8} {:>10} {:>10} {:>11} {:>9}   best bound of what is left",
         "HBM", "evaluated", "pruned", "infeasible", "gap"
     )?;
     for row in &outcome.proof.by_hbm {
@@ -289,7 +294,7 @@ fn proof(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
                 value(outcome.request.objective, outcome.models.len(), bound),
                 percent(bound / best)
             ),
-            _ => "nothing was pruned".into(),
+            _ => "-".into(),
         };
         writeln!(
             out,
@@ -314,6 +319,9 @@ fn limits(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     for share in shares.iter().filter(|share| share.share >= 0.0005) {
         let bar = "█".repeat(whole(share.share * 40.0).try_into().unwrap_or(0));
         writeln!(out, "  {:<28}{:>7}  {bar}", share.what, percent(share.share))?;
+    }
+    if outcome.sensitivities.is_empty() {
+        return Ok(());
     }
     writeln!(out, "\nWhich knob would help next (everything else re-optimised, area not limited)")?;
     let mut knobs = outcome.sensitivities.clone();

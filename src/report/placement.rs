@@ -313,7 +313,7 @@ pub fn proof(plan: &Plan) -> String {
 }
 
 /// What a check found.
-pub fn verdict(file: &str, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+pub fn verdict(file: &str, plan: &Plan, solved: bool, out: &mut dyn Write) -> io::Result<()> {
     let (placement, cost) = judged(plan);
     writeln!(out, "{file}: holds")?;
     writeln!(out, "  {}", headline(plan, &placement, &cost))?;
@@ -322,7 +322,24 @@ pub fn verdict(file: &str, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
         out,
         "  every layer once, no edge back, every stage fits, and a batch takes {batch}, as claimed"
     )?;
-    writeln!(out, "  that no other placement is faster rests on the solver, which was not asked")
+    let rests = match (&plan.question, solved) {
+        (Some(_), _) => "operators, schedules, memory and profile rebuilt from the question",
+        (None, _) => "times and sizes of the layers are taken from the profile in the file",
+    };
+    writeln!(out, "  {rests}")?;
+    match (&plan.proof, solved) {
+        (Proof::Given, _) => {
+            writeln!(out, "  the strategy was given: nothing is claimed of others")
+        }
+        (Proof::Optimal { .. }, true) => {
+            writeln!(out, "  the solvers were asked again and found nothing faster")
+        }
+        (Proof::Optimal { .. }, false) => writeln!(
+            out,
+            "Not checked, because it needs a solver (`--deep` does): that no strategy, mapping or \
+             schedule is faster"
+        ),
+    }
 }
 
 /// The plan for programs, in the plan's own units.

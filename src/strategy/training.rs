@@ -79,6 +79,14 @@ pub enum Untrainable {
         /// What would do.
         legal: Vec<u64>,
     },
+    /// No width has enough devices.
+    #[error("each of the tensor-parallel widths {asked:?} takes more than the {devices} devices")]
+    TooWide {
+        /// What was asked for.
+        asked: Vec<u64>,
+        /// How many devices there are.
+        devices: u64,
+    },
     /// Tables of stages would outgrow a machine.
     #[error("it has {found} layers; placed are at most {MOST_LAYERS}")]
     TooDeep {
@@ -113,6 +121,10 @@ impl Training {
                     divisions.push(Division::new(share, terms.options.vector_costs, cluster));
                 }
             }
+        }
+        if divisions.is_empty() {
+            let asked = terms.widths.clone();
+            return Err(Untrainable::TooWide { asked, devices: terms.cluster.devices });
         }
         let flops_per_sequence = flops_per_sequence(&model, sequence)?;
         let name = name.to_owned();

@@ -5,6 +5,7 @@ use crate::plan::Flaw;
 use crate::plan::Job;
 use crate::plan::Plan;
 use crate::plan::Profile;
+use crate::plan::Proof;
 
 /// The first rule that a plan breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -113,7 +114,34 @@ pub fn check(plan: &Plan) -> Result<(), Violation> {
     if claimed != width {
         return Err(Violation::Width { plan: claimed, profile: width });
     }
+    compared(plan)?;
     check_answer(&plan.profile, &plan.job, &plan.answer)
+}
+
+/// A proof names what the answer was chosen from.
+fn compared(plan: &Plan) -> Result<(), Violation> {
+    let Proof::Optimal { widths, recompute, micro_batch_sizes } = &plan.proof else {
+        return Ok(());
+    };
+    let size = plan.training.as_ref().map(|training| training.micro_batch);
+    let sizes_fit = match size {
+        Some(size) => micro_batch_sizes.contains(&size),
+        // A user's own layers are those of one micro-batch.
+        None => micro_batch_sizes.is_empty(),
+    };
+    let found = [
+        ("widths", widths.contains(&plan.profile.width) && widths.is_sorted_by(|a, b| a < b)),
+        ("recompute", recompute.contains(&plan.answer.recompute)),
+        ("micro_batch_sizes", sizes_fit && micro_batch_sizes.is_sorted_by(|a, b| a < b)),
+    ];
+    let wrong = found.into_iter().find(|(_, holds)| !holds);
+    wrong.map_or(Ok(()), |(what, _)| {
+        Err(Violation::Claim {
+            what: format!("proof.{what}"),
+            claimed: "what was compared".into(),
+            found: "without the answer itself, or not in order".into(),
+        })
+    })
 }
 
 fn check_answer(profile: &Profile, job: &Job, claimed: &Answer) -> Result<(), Violation> {
@@ -192,7 +220,6 @@ mod tests {
     use crate::plan::PerParameter;
     use crate::plan::Pipeline;
     use crate::plan::Placement;
-    use crate::plan::Proof;
     use crate::plan::Recompute;
     use crate::plan::TimeModel;
     use crate::plan::Units;
