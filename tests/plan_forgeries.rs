@@ -44,7 +44,7 @@ fn rejected(text: &Value) -> Option<By> {
         return Some(By::Check);
     }
     let found = solve(&ready(plan.question.clone()?, "plan").ok()?).ok()?;
-    let same = found.is_some_and(|found| found.answer == plan.answer);
+    let same = found.is_some_and(|found| found == plan);
     (!same).then_some(By::Deep)
 }
 

@@ -184,7 +184,10 @@ impl Args {
         }
         let found = place::solve(&place::ready(question.clone(), name)?)?;
         Ok(match found {
-            Some(found) if found.answer == plan.answer => None,
+            Some(found) if found == *plan => None,
+            Some(found) if found.answer.time_per_batch == plan.answer.time_per_batch => {
+                Some("among equals, the solvers tell another placement or schedule".into())
+            }
             Some(found) => Some(format!(
                 "a batch is said to take {} s at the least, but one takes {} s",
                 plan.units.time(plan.answer.time_per_batch),
