@@ -108,7 +108,7 @@ fn a_power_cap_leaves_out_strategies_and_not_designs_that_have_another() {
         )
     };
     let under = |cap: &str| survey(&setup(&text(cap), &["bert-large"], 400));
-    let (free, capped) = (under(""), under("power_cap_w = 0.0001.0"));
+    let (free, capped) = (under(""), under("power_cap_w = 100.0"));
     let mut n_slower = 0;
     for (design, status) in free.walks[0].statuses.iter().enumerate() {
         let Status::Evaluated(_, fastest) = status else { continue };
@@ -218,7 +218,7 @@ fn two_hundred_random_small_searches_prune_nothing_that_matters() {
         let hardware = on_nodes(per_node, inside, between, noise.of(&[0.0, 1.0]));
         let objective = noise.of(&["throughput", "throughput-per-area", "energy-per-token"]);
         let combine = noise.of(&["geomean", "mean", "min-regret"]);
-        let cap = noise.of(&["", "", "power_cap_w = 90.0\n", "power_cap_w = 0.0001.0\n"]);
+        let cap = noise.of(&["", "", "power_cap_w = 90.0\n", "power_cap_w = 150.0\n"]);
         let devices = noise.of(&[8, 24, 72]);
         let text = format!(
             "[job]\ndevices = {devices}\nglobal_batch = 32\nmicro_batches = [{}]\n\
