@@ -197,7 +197,8 @@ fn bound_all<L: Landscape>(
     let looked_at: Vec<Option<Option<Merit>>> = (0..n)
         .into_par_iter()
         .map(|candidate| {
-            if observer.stops() {
+            // The first is always bounded, so that whoever stops at once still gets an answer.
+            if candidate > 0 && observer.stops() {
                 return None;
             }
             let bound = landscape.bound(candidate);
