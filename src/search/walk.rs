@@ -131,11 +131,12 @@ pub fn walk<L: Landscape>(
     // Among equal values the smaller area comes first, then the published order.
     order.sort_unstable_by_key(|&(bound, candidate)| (bound.value, bound.area, candidate));
 
-    if !complete {
+    if !complete || observer.stops() {
         // Whoever stops so early still gets an answer: that of the most promising so far.
         if let Some(&(_, candidate)) = order.first() {
             statuses[candidate] = evaluated(landscape, candidate);
         }
+        let complete = !statuses.iter().any(|status| matches!(status, Status::Open));
         return Walk { bounds, statuses, complete };
     }
     let mut known = Known { keep, best: Vec::new(), front: Vec::new() };
