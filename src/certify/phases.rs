@@ -128,7 +128,7 @@ impl Phases {
         let gradients = Bytes(self.parameters / stages * self.gradient);
         let time = |size: u64| {
             let exchange = Exchange::Collective(CollectiveKind::AllReduce);
-            let group = Group { size, stride: self.width };
+            let group = Group::along(size, self.width);
             network.topology().time(exchange, gradients, group, self.devices).0
         };
         // On one kind of link a larger ring is never faster. Which link it is changes with the

@@ -20,7 +20,7 @@ pub fn estimate(collective: &Collective, spec: &VectorSpec, cluster: &Cluster) -
     if collective.group <= 1 {
         return Estimate::NOTHING;
     }
-    let group = Group { size: collective.group, stride: collective.stride };
+    let group = Group::along(collective.group, collective.stride);
     let once = cluster.time(Exchange::Collective(collective.kind), collective.size, group);
     // Of the whole tensor a device sends so many parts of `group`.
     let steps = match collective.kind {

@@ -2,13 +2,15 @@
 //!
 //! In: a [`Model`](crate::model::Model) and a [`Setting`]. Out: one device's [`Share`], with the
 //! exchanges among devices as operators of its graphs; the [`modes()`] of repeating work in which its
-//! layers can be trained; and what replicas hold and exchange ([`zero`]).
+//! layers can be trained; what replicas hold and exchange ([`zero`]); and which devices form a group
+//! ([`Order`]).
 //!
 //! Not here: how long an exchange takes (see `hardware`), and how layers are cut into stages
 //! (see `placement`).
 
 mod context;
 mod modes;
+mod order;
 #[cfg(test)]
 mod properties;
 mod shard;
@@ -22,6 +24,9 @@ pub use modes::LayerMode;
 pub use modes::Mode;
 pub use modes::Repeats;
 pub use modes::modes;
+pub use order::Grid;
+pub use order::Order;
+pub use order::UnknownOrder;
 pub use shard::shard;
 pub use share::LayerShare;
 pub use share::Setting;

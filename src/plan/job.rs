@@ -89,13 +89,13 @@ impl Job {
     /// Devices are numbered tensor-parallel first, then data-parallel, then by stage: the stages
     /// of a pipeline are `width · data_parallel` apart.
     pub fn send(&self, size: u64, width: u64, data_parallel: u64, n_stages: u64) -> u64 {
-        let group = Group { size: n_stages, stride: width * data_parallel };
+        let group = Group::along(n_stages, width * data_parallel);
         self.links.send(size, group, self.devices)
     }
 
     /// Ticks until the copies of a stage have added up the gradients of `parameters`.
     pub fn exchange(&self, parameters: u64, width: u64, data_parallel: u64) -> u64 {
-        let group = Group { size: data_parallel, stride: width };
+        let group = Group::along(data_parallel, width);
         self.links.all_reduce(parameters * self.per_parameter.gradient, group, self.devices)
     }
 
@@ -111,7 +111,7 @@ impl Job {
         if tied == 0 || n_stages <= 1 {
             return 0;
         }
-        let group = Group { size: 2, stride: width * data_parallel * (n_stages - 1) };
+        let group = Group::along(2, width * data_parallel * (n_stages - 1));
         self.links.all_reduce(tied * self.per_parameter.gradient, group, self.devices)
     }
 

@@ -46,7 +46,7 @@ impl Links {
     pub(super) fn all_reduce(&self, size: u64, group: Group, devices: u64) -> u64 {
         match *self {
             Self::Rate { power, rate, longest } => {
-                let members = u128::from(group.size.max(1));
+                let members = u128::from(group.size());
                 let once = scaled(size, power, rate);
                 capped((2 * (members - 1)).saturating_mul(once).div_ceil(members), longest)
             }
@@ -69,7 +69,7 @@ impl Links {
         match *self {
             // At one rate for all, a larger group is never faster.
             Self::Rate { .. } => {
-                self.all_reduce(size, Group { size: *members.start(), stride }, devices)
+                self.all_reduce(size, Group::along(*members.start(), stride), devices)
             }
             Self::Network(network) => {
                 let exchange = Exchange::Collective(CollectiveKind::AllReduce);
@@ -138,12 +138,11 @@ fn capped(ticks: u128, longest: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const PAIR: Group = Group { size: 2, stride: 1 };
-
     #[test]
     fn a_rate_divides_exactly_and_rounds_up() {
-        let send =
-            |power, rate, size| Links::Rate { power, rate, longest: 1 << 40 }.send(size, PAIR, 2);
+        let send = |power, rate, size| {
+            Links::Rate { power, rate, longest: 1 << 40 }.send(size, Group::along(2, 1), 2)
+        };
         assert_eq!(send(2, 3, 6), 200);
         assert_eq!(send(2, 3, 1), 34);
         assert_eq!(send(-2, 3, 301), 2);
@@ -155,7 +154,7 @@ mod tests {
     #[test]
     fn a_ring_moves_twice_all_but_its_own_part() {
         let links = Links::Rate { power: 0, rate: 1, longest: u64::MAX };
-        let time = |size: u64| links.all_reduce(12, Group { size, stride: 1 }, 64);
+        let time = |size: u64| links.all_reduce(12, Group::along(size, 1), 64);
         assert_eq!(time(1), 0);
         assert_eq!(time(4), 18);
         assert!((1..50).all(|n| time(n) <= time(n + 1)));

@@ -257,7 +257,7 @@ fn needs(op: &Op, costs: VectorCosts, element: Bytes, cluster: &Cluster) -> OpNe
         Work::Vector(chain) => needs.lane_cycles = lane_cycles(chain),
         Work::Move => {}
         Work::Collective(collective) => {
-            let group = Group { size: collective.group, stride: collective.stride };
+            let group = Group::along(collective.group, collective.stride);
             let exchange = Exchange::Collective(collective.kind);
             let once = cluster.time(exchange, collective.size, group);
             needs.network = (once * collective.times).0;

@@ -20,10 +20,10 @@ pub struct Flat {
 
 impl Topology for Flat {
     fn time(&self, exchange: Exchange, size: Bytes, group: Group, _devices: u64) -> Time {
-        if group.size <= 1 {
+        if group.size() <= 1 {
             return Time::ZERO;
         }
-        self.link.ring(exchange, size, group.size)
+        self.link.ring(exchange, size, group.size())
     }
 
     fn odd_sizes(&self, _stride: u64, _devices: u64) -> Vec<u64> {
@@ -41,7 +41,7 @@ mod tests {
     fn a_ring_moves_two_tensors_less_one_share_of_each() {
         let bandwidth = Bandwidth::bytes_per_second(1_000_000_000_000).unwrap();
         let flat = Flat { link: Link { bandwidth, latency: Time(7) } };
-        let time = |exchange, n| flat.time(exchange, Bytes(800), Group { size: n, stride: 1 }, n);
+        let time = |exchange, n| flat.time(exchange, Bytes(800), Group::along(n, 1), n);
         let collective = Exchange::Collective;
         assert_eq!(time(collective(CollectiveKind::AllReduce), 4), Time(1200 + 6 * 7));
         assert_eq!(time(collective(CollectiveKind::AllGather), 4), Time(600 + 3 * 7));

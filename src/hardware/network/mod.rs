@@ -6,9 +6,11 @@
 //! communication time is asked here.
 
 mod flat;
+mod group;
 mod nodes;
 
 pub use flat::Flat;
+pub use group::Group;
 pub use nodes::Nodes;
 
 use std::ops::RangeInclusive;
@@ -28,19 +30,6 @@ pub enum Exchange {
     Collective(CollectiveKind),
     /// From each member of a group to the next.
     Send,
-}
-
-/// The devices that take part: `size` of them, `stride` apart in device numbers.
-///
-/// Devices are numbered tensor-parallel first, then data, then pipeline. The groups of one kind
-/// tile the devices in blocks of `size · stride`; the time asked for is that of the slowest of
-/// them. The stages of a pipeline are a group too: its sends go from one to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Group {
-    /// How many devices.
-    pub size: u64,
-    /// From one to the next, in device numbers.
-    pub stride: u64,
 }
 
 /// A way to wire accelerators together.
@@ -71,7 +60,7 @@ pub trait Topology {
         let odd = self.odd_sizes(stride, devices);
         let even = members.clone().find(|size| odd.binary_search(size).is_err());
         let asked = even.into_iter().chain(odd.iter().copied().filter(|n| members.contains(n)));
-        let times = asked.map(|n| self.time(exchange, size, Group { size: n, stride }, devices));
+        let times = asked.map(|n| self.time(exchange, size, Group::along(n, stride), devices));
         times.min().unwrap_or(Time::ZERO)
     }
 }

@@ -28,18 +28,18 @@ impl Nodes {
     /// Groups tile the devices in blocks, so they do when whole blocks fill a node, or when all
     /// devices in use are in the first node.
     fn inside_a_node(&self, group: Group, devices: u64) -> bool {
-        let block = group.size.saturating_mul(group.stride).max(1);
+        let block = group.block();
         devices <= self.per_node || self.per_node.is_multiple_of(block)
     }
 }
 
 impl Topology for Nodes {
     fn time(&self, exchange: Exchange, size: Bytes, group: Group, devices: u64) -> Time {
-        if group.size <= 1 {
+        if group.size() <= 1 {
             return Time::ZERO;
         }
         let link = if self.inside_a_node(group, devices) { self.inside } else { self.between };
-        link.ring(exchange, size, group.size)
+        link.ring(exchange, size, group.size())
     }
 
     /// Those whose blocks fill a node: all others, and all groups of whole blocks of them, use the
@@ -81,7 +81,7 @@ mod tests {
             (8, 8, 64, false),
         ];
         for (size, stride, devices, fast) in cases {
-            let found = nodes.inside_a_node(Group { size, stride }, devices);
+            let found = nodes.inside_a_node(Group::along(size, stride), devices);
             assert_eq!(found, fast, "{size} devices {stride} apart of {devices}");
         }
     }
@@ -100,13 +100,13 @@ mod tests {
                 let nodes = Nodes { per_node, inside: links.0, between: links.1 };
                 let odd = nodes.odd_sizes(stride, devices);
                 let times = |size: u64| {
-                    let own = Group { size, stride };
+                    let own = Group::along(size, stride);
                     let ring = Exchange::Collective(CollectiveKind::AllReduce);
                     let mut times = vec![nodes.time(ring, Bytes(1000), own, devices)];
                     for n in 2..9 {
-                        let outer = Group { size: n, stride: stride * size };
+                        let outer = Group::along(n, stride * size);
                         times.push(nodes.time(Exchange::Send, Bytes(1000), outer, devices));
-                        let ends = Group { size: 2, stride: stride * size * (n - 1) };
+                        let ends = Group::along(2, stride * size * (n - 1));
                         times.push(nodes.time(ring, Bytes(1000), ends, devices));
                     }
                     times
@@ -125,7 +125,7 @@ mod tests {
         let link =
             |rate| Link { bandwidth: Bandwidth::bytes_per_second(rate).unwrap(), latency: Time(0) };
         let nodes = Nodes { per_node: 8, inside: link(1_000_000), between: link(1_000) };
-        let send = |stride| nodes.time(Exchange::Send, Bytes(1), Group { size: 2, stride }, 16);
+        let send = |stride| nodes.time(Exchange::Send, Bytes(1), Group::along(2, stride), 16);
         assert_eq!(send(1).0 * 1000, send(8).0);
     }
 
@@ -151,7 +151,7 @@ mod tests {
                             for high in [low, low + 1, low + low / 4, low + 70] {
                                 let ask = |topology: &dyn Topology| {
                                     let every = (low..=high).map(|size| {
-                                        let group = Group { size, stride };
+                                        let group = Group::along(size, stride);
                                         topology.time(exchange, Bytes(900), group, devices)
                                     });
                                     let least = topology.least(
