@@ -13,7 +13,10 @@ use crate::search::Observer;
 use crate::search::Setup;
 use crate::search::entry::entry;
 use crate::strategy::Best;
+use crate::strategy::Planner;
 use crate::strategy::Standing;
+use crate::strategy::Terms;
+use crate::strategy::Training;
 use crate::units::Area;
 use crate::units::Bytes;
 
@@ -116,7 +119,14 @@ fn experts_on(evaluator: &Evaluator, chip: &Accelerator) -> Result<Vec<Best>, St
         let name = &setup.trainings[model].name;
         let degrees = experts::strategy(name, setup.request.devices)
             .ok_or_else(|| format!("no expert strategy was published for {name}"))?;
-        evaluator.planner(model).given(chip, degrees).ok_or_else(|| {
+        let terms = Terms { space: experts::space(degrees, &setup.terms.space), ..setup.terms.clone() };
+        let Training { model: trained, sequence, .. } = &setup.trainings[model];
+        let training = Training::new(name, trained.clone(), *sequence, &terms);
+        let found = training.ok().and_then(|training| {
+            let planner = Planner { terms: &terms, training: &training, table: evaluator.table() };
+            planner.best_on(chip)
+        });
+        found.ok_or_else(|| {
             format!(
                 "{} stages x {} replicas x {} wide do not fit",
                 degrees.stages, degrees.data_parallel, degrees.tensor_parallel

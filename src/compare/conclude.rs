@@ -8,8 +8,8 @@ use super::baselines::baselines;
 use super::sensitivity::sensitivities;
 use crate::placement::Obstacle;
 use crate::placement::Problem;
+use crate::placement::fits;
 use crate::placement::obstacle;
-use crate::placement::solve;
 use crate::plan::Recompute;
 use crate::search::BestByHbm;
 use crate::search::Entry;
@@ -283,10 +283,12 @@ impl Concluding<'_> {
         let (hbm, gib) = sizes.max_by_key(|(_, gib)| **gib)?;
         let chip = setup.chip(0, hbm);
         let (profile, job) = self.evaluator.planner(model).asked(division, &chip).ok()?;
-        let least = [Recompute::Full, Recompute::Stage, Recompute::None];
-        let recompute = least.into_iter().find(|how| setup.request.recompute.contains(how))?;
-        let problem = Problem::new(&profile, &job, recompute);
-        if matches!(solve(&problem, None), Ok(Some(_))) {
+        let least = [Recompute::AsNeeded, Recompute::Full, Recompute::Stage, Recompute::None];
+        let asked = &setup.terms.space.recompute;
+        let recompute = least.into_iter().find(|how| asked.contains(how)).or(asked.last().copied())?;
+        let choices = setup.terms.choices(recompute, training.divisions[division].sharded);
+        let problem = Problem { profile: &profile, job: &job, choices: &choices };
+        if fits(&problem) {
             return None;
         }
         let name = &training.name;

@@ -3,8 +3,17 @@
 
 use crate::estimate::VectorCosts;
 use crate::model::Attention;
+use crate::model::Masked;
+use crate::model::Module;
+use crate::model::Modules;
 use crate::model::Optimizer;
+use crate::parallel::ContextKind;
+use crate::parallel::Order;
+use crate::parallel::frameworks::Framework;
+use crate::parallel::zero::Zero;
+use crate::plan::Limits;
 use crate::plan::Recompute;
+use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::plan::schedule::Rule;
 
@@ -27,8 +36,12 @@ pub struct Conventions {
     pub attention: Attention,
     /// What may be computed again.
     pub recompute: &'static [Recompute],
-    /// Tensor-parallel widths, where a model allows them.
+    /// Tensor-parallel widths that a search chooses from, where a model allows them.
     pub widths: &'static [u64],
+    /// What fused attention does with what a causal mask hides.
+    pub masked: Masked,
+    /// Thousandths of a device's memory that plans leave free.
+    pub reserve_per_mille: i64,
 }
 
 impl Conventions {
@@ -41,8 +54,10 @@ impl Conventions {
         time_model: TimeModel::OneForwardOneBackward,
         optimizer: Optimizer::AdamMixed,
         attention: Attention::Recomputed,
-        recompute: &Recompute::ALL,
+        recompute: &[Recompute::AsNeeded],
         widths: &[1, 2, 4, 8],
+        masked: Masked::Skipped,
+        reserve_per_mille: 60,
     };
 
     /// What the published evaluation assumes.
@@ -56,7 +71,42 @@ impl Conventions {
         attention: Attention::Stored,
         recompute: &[Recompute::None, Recompute::Stage],
         widths: &[1, 2, 4, 8],
+        masked: Masked::Computed,
+        reserve_per_mille: 0,
     };
+
+    /// What is chosen from where nobody says, with these micro-batches and widths.
+    pub fn space(
+        &self,
+        micro_batches: Vec<u64>,
+        widths: Vec<u64>,
+        attention: Attention,
+        framework: Framework,
+    ) -> StrategySpace {
+        let plain = StrategySpace::plain(micro_batches, widths, self.recompute.to_vec());
+        if self.time_model == TimeModel::Published {
+            return plain;
+        }
+        let with_pipeline = |zero: &Zero| framework.zero_stages_with_pipeline().contains(zero);
+        let core = Modules::NONE.with(Module::CoreAttention);
+        StrategySpace {
+            sequence_parallel: vec![false, true],
+            context_kinds: vec![ContextKind::Ring, ContextKind::Gather, ContextKind::Ulysses],
+            pipeline: if framework.pipelines() { Limits::ALL } else { Limits::only(1) },
+            chunks: Limits::ALL,
+            zero: framework.zero_stages().to_vec(),
+            // Beyond state, gradients would be exchanged for every micro-batch of a pipeline.
+            zero_in_pipelines: [Zero::Nothing, Zero::State].into_iter().filter(with_pipeline).collect(),
+            orders: Order::MEGATRON.to_vec(),
+            repeated: match attention {
+                // Attention that keeps no scores has nothing to gain from being repeated.
+                Attention::Recomputed => vec![Modules::NONE],
+                Attention::Stored => vec![Modules::NONE, core],
+            },
+            framework,
+            ..plain
+        }
+    }
 
     /// The published ones or ours.
     pub fn of(published: bool) -> &'static Self {

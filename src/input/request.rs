@@ -10,6 +10,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::InputError;
+use super::batch::LONGEST_DEFAULT_SEQUENCE;
 use super::conventions::Conventions;
 use super::hardware;
 use super::hf_config;
@@ -23,9 +24,12 @@ use crate::certify::Question;
 use crate::model::Attention;
 use crate::model::Model;
 use crate::model::Optimizer;
+use crate::parallel::frameworks::Framework;
 use crate::parallel::legal_widths;
+use crate::parallel::zero::Zero;
 use crate::plan::Recompute;
 use crate::plan::Source;
+use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::plan::schedule::Rule;
 use crate::search::Combine;
@@ -85,6 +89,11 @@ pub struct JobTable {
     pub optimizer: Option<String>,
     pub attention: Option<String>,
     pub sequence_parallel: Option<bool>,
+    pub context_parallel: Option<Vec<u64>>,
+    pub zero: Option<u64>,
+    pub strategy: Option<String>,
+    pub launchable: Option<String>,
+    pub reserve: Option<f64>,
     pub time_model: Option<String>,
     pub rule: Option<String>,
 }
@@ -124,7 +133,8 @@ impl RequestFile {
         under.published = self.published.or(under.published);
         under.hardware = self.hardware.or(under.hardware);
         overlay!(self.job, under.job; devices, global_batch, micro_batches, tensor_parallel, recompute,
-            optimizer, attention, sequence_parallel, time_model, rule);
+            optimizer, attention, sequence_parallel, context_parallel, zero, strategy, launchable, reserve,
+            time_model, rule);
         under.space = self.space.over(under.space);
         overlay!(self.search, under.search; objective, combine, top, pareto, exhaustive, power_cap_w);
         under
@@ -163,30 +173,22 @@ impl RequestFile {
         let name = self.hardware.as_deref().unwrap_or(default.hardware);
         let (_, text) = source::hardware(name, &format!("{file}: hardware"), read)?;
         let top = search.top.unwrap_or(1);
+        let asked_sequences: Vec<u64> = asked.iter().map(|model| model.sequence).collect();
         let request = Request {
             models: asked,
             hardware: Source { name: source::printable(name), text },
             devices: job.devices.unwrap_or(1024),
             global_batch: job.global_batch.unwrap_or(4096),
-            micro_batches: ascending(job.micro_batches.as_deref().unwrap_or(&[1, 2, 4, 8])),
-            tensor_parallel: match &job.tensor_parallel {
-                Some(widths) => ascending(widths),
-                None => allowed(default.widths, &models),
-            },
-            recompute: words.recompute(job.recompute.as_deref(), default.recompute)?,
+            strategies: self.strategies(file, default, &models, &asked_sequences)?,
+            reserve_per_mille: words.reserve(job.reserve, default.reserve_per_mille)?,
             optimizer: words.one_of(
                 "job.optimizer",
                 job.optimizer.as_deref(),
                 default.optimizer,
                 &Optimizer::ALL.map(|known| (known.name(), known)),
             )?,
-            attention: words.one_of(
-                "job.attention",
-                job.attention.as_deref(),
-                default.attention,
-                &Attention::ALL.map(|known| (known.name(), known)),
-            )?,
-            sequence_parallel: job.sequence_parallel.unwrap_or(false),
+            attention: words.attention(job, default)?,
+            masked: default.masked,
             time_model: words.one_of(
                 "job.time_model",
                 job.time_model.as_deref(),
@@ -219,6 +221,58 @@ impl RequestFile {
             power_cap_w: search.power_cap_w,
         };
         validated(request, file)
+    }
+
+    /// What may be chosen on each chip.
+    fn strategies(
+        &self,
+        file: &str,
+        default: &Conventions,
+        models: &[Model],
+        sequences: &[u64],
+    ) -> Result<StrategySpace, InputError> {
+        let job = &self.job;
+        let words = Words { file };
+        let attention = words.attention(job, default)?;
+        let framework = match &job.launchable {
+            None => Framework::Any,
+            Some(name) => words.framework(name)?,
+        };
+        let micro_batches = ascending(job.micro_batches.as_deref().unwrap_or(&[1, 2, 4, 8]));
+        let widths = match &job.tensor_parallel {
+            Some(widths) => ascending(widths),
+            None => allowed(default.widths, models),
+        };
+        let mut space = default.space(micro_batches, widths, attention, framework);
+        let published = default.time_model == TimeModel::Published;
+        // Longer sequences than these are shared by several devices.
+        let is_long = sequences.iter().any(|&tokens| tokens > LONGEST_DEFAULT_SEQUENCE);
+        space.context_kinds.truncate(1);
+        space.context_parallel = match &job.context_parallel {
+            Some(degrees) => ascending(degrees),
+            None if is_long && !published => vec![1, 2, 4, 8, 16],
+            None => vec![1],
+        };
+        if let Some(sequence_parallel) = job.sequence_parallel {
+            space.sequence_parallel = vec![sequence_parallel];
+        }
+        if let Some(found) = &job.recompute {
+            space.recompute = words.recompute(Some(found), default.recompute)?;
+        }
+        if let Some(stage) = job.zero {
+            let field = Field::new(file, "job.zero");
+            let stage = field.whole(stage, 0, 3)?;
+            let zero = Zero::of_stage(usize::try_from(stage).unwrap_or(0)).unwrap_or(Zero::Nothing);
+            (space.zero, space.zero_in_pipelines) = (vec![zero], vec![zero]);
+        }
+        if let Some(text) = &job.strategy {
+            let given = super::strategy::read(text, &format!("{file}: job"))?;
+            given.narrow(&mut space).map_err(|unknown| {
+                let field = Field::new(file, "job.strategy");
+                field.value(&unknown.found, "is no order of axes", "give another")
+            })?;
+        }
+        Ok(space)
     }
 
     /// The models, and how each stands in the request.
@@ -272,8 +326,8 @@ pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
             field.value(&gib.to_string(), &unknown.problem(), &unknown.allowed())
         })?;
     }
-    let legal = allowed(&request.tensor_parallel, &models);
-    if let Some(odd) = request.tensor_parallel.iter().find(|&width| !legal.contains(width)) {
+    let legal = allowed(&request.strategies.tensor_parallel, &models);
+    if let Some(odd) = request.strategies.tensor_parallel.iter().find(|&width| !legal.contains(width)) {
         return Err(illegal_width(*odd, &request, &models, file));
     }
     let file = file.to_owned();
@@ -353,15 +407,49 @@ impl Words<'_> {
         })
     }
 
-    /// The choices named, in the usual order, each once; `auto` is all of them.
+    fn attention(&self, job: &JobTable, default: &Conventions) -> Result<Attention, InputError> {
+        self.one_of(
+            "job.attention",
+            job.attention.as_deref(),
+            default.attention,
+            &Attention::ALL.map(|known| (known.name(), known)),
+        )
+    }
+
+    fn framework(&self, name: &str) -> Result<Framework, InputError> {
+        name.parse().map_err(|_| InputError::Unknown {
+            file: self.file.to_owned(),
+            what: "`job.launchable`".into(),
+            found: name.to_owned(),
+            known: ["megatron", "torchtitan", "maxtext", "any"].map(str::to_owned).to_vec(),
+        })
+    }
+
+    /// Thousandths, from a part of the whole.
+    fn reserve(&self, found: Option<f64>, default: i64) -> Result<i64, InputError> {
+        let Some(found) = found else { return Ok(default) };
+        let field = Field::new(self.file, "job.reserve");
+        let thousandths = field.scaled(found, 1e3, 0.0, 0.999)?;
+        Ok(i64::try_from(thousandths).unwrap_or(default))
+    }
+
+    /// The choices named, in the usual order, each once; `auto` is what a search chooses from by
+    /// default.
     fn recompute(
         &self,
         found: Option<&[String]>,
         default: &[Recompute],
     ) -> Result<Vec<Recompute>, InputError> {
         let Some(found) = found else { return Ok(default.to_vec()) };
-        let names = Recompute::ALL.map(|choice| (choice.to_string(), vec![choice]));
-        let auto = ("auto".to_owned(), Recompute::ALL.to_vec());
+        let every = [
+            Recompute::None,
+            Recompute::Full,
+            Recompute::Stage,
+            Recompute::EVERY_LAYER,
+            Recompute::AsNeeded,
+        ];
+        let names = every.map(|choice| (choice.to_string(), vec![choice]));
+        let auto = ("auto".to_owned(), default.to_vec());
         let known: Vec<(String, Vec<Recompute>)> = names.into_iter().chain([auto]).collect();
         let known: Vec<(&str, &[Recompute])> =
             known.iter().map(|(name, choices)| (name.as_str(), choices.as_slice())).collect();
@@ -370,7 +458,9 @@ impl Words<'_> {
             let none: &[Recompute] = &[];
             wanted.extend(self.one_of("job.recompute", Some(name), none, &known)?);
         }
-        Ok(Recompute::ALL.into_iter().filter(|choice| wanted.contains(choice)).collect())
+        wanted.sort_unstable();
+        wanted.dedup();
+        Ok(wanted)
     }
 }
 

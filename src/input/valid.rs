@@ -8,7 +8,6 @@ use super::source::printable;
 use super::space::check_areas;
 use crate::hardware::DesignSpace;
 use crate::hardware::Knob;
-use crate::plan::Recompute;
 use crate::search::ModelRequest;
 use crate::search::Request;
 
@@ -41,17 +40,12 @@ pub fn validated(request: Request, file: &str) -> Result<Request, InputError> {
     check.source("hardware", &request.hardware.name, request.hardware.text.is_some())?;
     check.count("job.devices", request.devices)?;
     check.count("job.global_batch", request.global_batch)?;
-    check.degrees("job.micro_batches", &request.micro_batches)?;
-    let batch = request.global_batch;
-    if let Some(odd) = request.micro_batches.iter().find(|&&size| !batch.is_multiple_of(size)) {
-        return Err(check.field("job.micro_batches").value(
-            &odd.to_string(),
-            &format!("does not divide `job.global_batch = {batch}`"),
-            "give divisors of the batch",
-        ));
+    super::space_of::validate(&request.strategies, request.global_batch, file, "job")?;
+    if !(0..1000).contains(&request.reserve_per_mille) {
+        let found = request.reserve_per_mille.to_string();
+        let allowed = "allowed are 0 to 999 thousandths";
+        return Err(check.field("job.reserve").value(&found, "is no part of a memory", allowed));
     }
-    check.degrees("job.tensor_parallel", &request.tensor_parallel)?;
-    check.recompute(&request.recompute)?;
     check.space(&request.space)?;
     check.field("search.top").whole(request.top as u64, 1, LARGEST_TOP)?;
     if let Some(watts) = request.power_cap_w.filter(|watts| !(watts.is_finite() && *watts > 0.0)) {
@@ -115,22 +109,6 @@ impl Check<'_> {
                 Err(self.field(name).value(&found, problem, "list values upwards, each once"))
             }
         }
-    }
-
-    fn recompute(&self, found: &[Recompute]) -> Result<(), InputError> {
-        let field = self.field("job.recompute");
-        if found.is_empty() {
-            return Err(field.missing("give at least one choice"));
-        }
-        let in_order = Recompute::ALL.into_iter().filter(|choice| found.contains(choice));
-        if in_order.eq(found.iter().copied()) {
-            return Ok(());
-        }
-        let names = |list: &[Recompute]| {
-            list.iter().map(Recompute::to_string).collect::<Vec<String>>().join(", ")
-        };
-        let allowed = format!("allowed are some of {}, in this order", names(&Recompute::ALL));
-        Err(field.value(&names(found), "repeats or reorders choices", &allowed))
     }
 
     fn space(&self, space: &DesignSpace) -> Result<(), InputError> {

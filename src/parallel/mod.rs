@@ -9,6 +9,7 @@
 //! (see `placement`).
 
 mod context;
+pub mod frameworks;
 mod modes;
 mod order;
 #[cfg(test)]
@@ -33,5 +34,6 @@ pub use share::Setting;
 pub use share::Share;
 pub use share::Tied;
 pub use width::Illegal;
+pub use width::check as is_legal;
 pub use width::legal_contexts;
 pub use width::legal_widths;

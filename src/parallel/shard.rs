@@ -84,6 +84,7 @@ fn shard_layer(layer: &Layer, whole: &Sizes, scale: Scale, setting: Setting) -> 
         replicated: held.replicated,
         padded: held.padded,
         kept: backward.kept.iter().map(|&id| bytes(id)).sum(),
+        working: Bytes::ZERO,
         input: divided.input.map_or(Bytes::ZERO, bytes),
         output: divided.output.map_or(Bytes::ZERO, bytes),
         tensor_parallel: width > 1,

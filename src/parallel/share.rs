@@ -103,6 +103,8 @@ pub struct LayerShare {
     pub padded: u64,
     /// What stays in memory for the backward pass, the layer's input included where it is needed.
     pub kept: Bytes,
+    /// What a running pass holds for a moment beside what is kept.
+    pub working: Bytes,
     /// What crosses to this device from the layer before; 0 for the first, which reads ids.
     pub input: Bytes,
     /// What crosses from this device to the layer after; 0 for the last, which ends in the loss.

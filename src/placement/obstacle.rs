@@ -1,11 +1,15 @@
 //! Why nothing fits, by the tightest limit.
 
+use super::Choices;
 use super::Problem;
+use super::Usage;
+use crate::parallel::zero::Zero;
 use crate::plan::Job;
-use crate::plan::Pipeline;
-use crate::plan::Placement;
+use crate::plan::PassOrder;
+use crate::plan::Recompute;
+use crate::plan::Shape;
+use crate::plan::StageRules;
 use crate::plan::TimeModel;
-use crate::plan::cost;
 
 /// The limit that no placement keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,44 +23,66 @@ pub enum Obstacle {
     },
     /// Every layer fits alone, but not all of them on the devices that there are.
     Devices {
-        /// The fewest devices of one pipeline on which all fit, where some number does.
+        /// The fewest devices on which all fit, where some number does.
         needed: Option<u64>,
     },
 }
 
 /// Why `problem` has no placement, given that it has none.
 pub fn obstacle(problem: &Problem) -> Obstacle {
-    let profile = problem.profile;
-    let n_layers = profile.n_layers();
-    let alone: Vec<Vec<usize>> = (0..n_layers).map(|layer| vec![layer]).collect();
-    let pipeline = Pipeline::of_stages(n_layers, &alone).expect("each layer is a stage");
-    // One micro-batch keeps the least of everything.
+    let Problem { profile, job, choices } = *problem;
+    let per_rank = profile.width * profile.context;
+    // One micro-batch keeps the least of everything; as many replicas as there can be share most.
     let time_model = TimeModel::OneForwardOneBackward;
-    let easiest = Job { micro_batches: 1, time_model, ..problem.job.clone() };
-    let placement = Placement { data_parallel: 1, recompute: problem.recompute, pipeline };
-    let cost = cost(profile, &easiest, &placement);
-    let needs = cost.stages.iter().map(|stage| stage.memory.total()).enumerate();
+    let easiest = Job { micro_batches: job.micro_batches, time_model, ..job.clone() };
+    let all = (job.devices / per_rank).min(job.micro_batches).min(*choices.data_parallel.end());
+    let least = |layer: usize| {
+        let shapes = choices.zero.iter().flatten().flat_map(|&zero| {
+            choices.recompute.iter().map(move |&recompute| Shape {
+                data_parallel: if zero == Zero::Nothing { 1 } else { all.max(1) },
+                ranks: 1,
+                schedule: PassOrder::OneForwardOneBackward,
+                zero,
+                shards: choices.shards.filter(|_| zero > Zero::Nothing),
+                order: choices.orders[0],
+                recompute: match recompute {
+                    Recompute::AsNeeded => Recompute::EVERY_LAYER,
+                    other => other,
+                },
+            })
+        });
+        let needs = shapes.map(|shape| {
+            let one = Job { micro_batches: shape.data_parallel, ..easiest.clone() };
+            let rules = StageRules::new(profile, &one, shape);
+            let layers = [layer];
+            rules.rank(0, &[(&layers, rules.stage(0, &layers))]).memory.total()
+        });
+        needs.min().unwrap_or(0)
+    };
+    let needs = (0..profile.n_layers()).map(|layer| (layer, least(layer)));
     let (layer, needed) = needs
         .max_by_key(|&(layer, needed)| (needed, std::cmp::Reverse(layer)))
         .expect("there are layers");
-    if needed > u128::from(problem.job.memory) {
+    if needed > u128::from(job.memory) {
         return Obstacle::Layer { layer, needed };
     }
     Obstacle::Devices { needed: fewest_devices(problem) }
 }
 
-/// The fewest devices on which one pipeline of `problem` fits; `None` where none do.
+/// The fewest devices on which `problem` fits, some of them idle or not; `None` where none do.
 pub fn fewest_devices(problem: &Problem) -> Option<u64> {
-    let profile = problem.profile;
-    let most = profile.width * profile.n_layers() as u64;
+    let Problem { profile, job, choices } = *problem;
+    let chunks = *choices.chunks.start()..=*choices.chunks.start();
+    let choices = Choices { usage: Usage::Any, chunks, ..choices.clone() };
     let possible = |devices: u64| {
-        let job = Job { devices, ..problem.job.clone() };
-        let stages = problem.stages.clone();
-        let free = Problem { job: &job, data_parallel: 1..=1, stages, ..*problem };
-        matches!(super::solve(&free, None), Ok(Some(_)))
+        let job = Job { devices, ..job.clone() };
+        let free = Problem { profile, job: &job, choices: &choices };
+        super::fits(&free)
     };
+    let deepest = profile.width * profile.context * profile.n_layers() as u64;
+    let sharing = job.micro_batches.min(MOST_REPLICAS).min(*choices.data_parallel.end());
     // Invariant: `few` devices do not suffice; `enough` do. More devices never hurt.
-    let (mut few, mut enough) = (0, most);
+    let (mut few, mut enough) = (0, deepest.saturating_mul(sharing.max(1)));
     if !possible(enough) {
         return None;
     }
@@ -70,3 +96,6 @@ pub fn fewest_devices(problem: &Problem) -> Option<u64> {
     }
     Some(enough)
 }
+
+/// Beyond so many replicas, what they share is next to nothing.
+const MOST_REPLICAS: u64 = 4096;

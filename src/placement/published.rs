@@ -4,29 +4,31 @@
 //! The second term depends on the first stage alone, so that stage is chosen here, outside the
 //! table of least slowest loads, which knows the best way for the rest.
 
+use super::Choice;
 use super::Cuts;
 use super::Rank;
 use super::Search;
 use super::bottleneck::NONE;
 use super::bottleneck::Rows;
-use super::pipelines::Candidate;
+use super::pipelines::PipelineCount;
 use super::pipelines::Pipelines;
 
-/// Looks for a better placement with the candidate's number of pipelines.
+/// Looks for a better placement with this number of pipelines.
 pub(super) fn improve<C: Cuts>(
     search: &mut Search<C>,
     pipelines: &Pipelines,
-    candidate: Candidate,
+    count: PipelineCount,
 ) {
-    let Candidate { data_parallel, micro_batches, .. } = candidate;
-    let least_end = u128::from(pipelines.least_end(data_parallel, 1));
-    for (n_stages, n_narrow) in pipelines.shapes(candidate) {
+    let PipelineCount { data_parallel, micro_batches, .. } = count;
+    let least_end = u128::from(pipelines.least_end(data_parallel));
+    for (n_stages, n_narrow) in pipelines.shapes(count) {
         let devices = data_parallel * pipelines.devices(n_stages, n_narrow);
         let rounds = u128::from(micro_batches - 1) + n_stages as u128;
         let rank = |slowest: u64, end: u128| Rank {
             time: u128::from(slowest) * rounds + end,
             devices,
             stages: n_stages,
+            choice: Choice::default(),
         };
         if search.is_hopeless(rank(pipelines.least_slowest(n_stages), least_end)) {
             continue;

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use super::Degrees;
 use super::Terms;
 use super::bound::Figures;
 use super::bound::SpaceBound;
@@ -26,12 +25,9 @@ use crate::placement::Found;
 use crate::placement::Rank;
 use crate::plan::Flaw;
 use crate::plan::Job;
-use crate::plan::Placement;
 use crate::plan::Profile;
-use crate::plan::Recompute;
-use crate::plan::cost;
+use crate::plan::Strategy;
 use crate::profile::LayerPasses;
-use crate::profile::even_cut;
 use crate::profile::job;
 use crate::profile::pass::PassTime;
 use crate::profile::profile;
@@ -64,8 +60,9 @@ pub struct Best {
     pub profile: Profile,
     /// What was asked of the placement.
     pub job: Job,
-    /// Whether the strategy was given, not searched.
-    pub given: bool,
+    /// Ticks that no layout of virtual stages can beat, where some are outside the declared family
+    /// and could be faster.
+    pub open: Option<u128>,
 }
 
 /// Why a division cannot be timed on a chip.
@@ -88,14 +85,22 @@ pub(super) struct Timed {
 }
 
 /// How good a strategy is; less is better. Among equals the faster wins, then fewer devices, fewer
-/// stages, and the division and recompute choice that come first.
-pub(super) type Score = (u128, Rank, usize, Recompute);
+/// virtual stages, and the choice and division that come first.
+pub(super) type Score = (u128, Rank, usize);
 
 /// A strategy that was found, and how good it is.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub score: Score,
     pub found: Found,
+}
+
+/// The best strategy, and what is left open.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Searched {
+    pub best: Option<Candidate>,
+    /// Ticks that no layout outside a declared family can beat.
+    pub open: Option<u128>,
 }
 
 /// Divisions timed on one chip, each when first asked for; `None` where an operator is too large to
@@ -113,11 +118,13 @@ impl Planner<'_> {
         let price = |variant: &Variant| self.terms.price.of(variant.least);
         variants.sort_unstable_by_key(|v| (price(v), v.division, v.recompute));
         let mut timed = TimedDivisions::new();
-        let Candidate { score, found } = self.search(chip, &variants, &mut timed)?;
+        let Searched { best, open } = self.search(chip, &variants, &mut timed);
+        let Candidate { score, found } = best?;
         let least = self.least_price(chip, &variants, &timed, score.0);
-        let (_, _, division, _) = score;
+        let (_, _, division) = score;
         let timed = timed.remove(&division).flatten()?;
-        Some(self.settled(chip, division, found, timed, least))
+        let open = open.filter(|&least| least < found.rank.time);
+        Some(Best { open, ..self.settled(chip, division, found, timed, least) })
     }
 
     /// The best way to train on any chip.
@@ -132,31 +139,6 @@ impl Planner<'_> {
         SpaceBound::new(self.terms, self.training, arrays, &[design.hbm])
     }
 
-    /// The best way to train with given degrees, repeated layers cut evenly: over micro-batches and
-    /// recompute choices. `None` where no such way fits.
-    pub fn given(&self, chip: &Accelerator, degrees: Degrees) -> Option<Best> {
-        let mut best: Option<(Candidate, Timed)> = None;
-        for (at, division) in self.training.divisions.iter().enumerate() {
-            if division.share.setting.tensor_parallel != degrees.tensor_parallel {
-                continue;
-            }
-            let Some(timed) = self.timed(division, chip) else { continue };
-            for &recompute in &self.terms.recompute {
-                let Some(found) = evenly_cut(&timed, degrees, recompute) else { continue };
-                let Some(standing) = self.standing(chip, division, &timed, &found) else {
-                    continue;
-                };
-                let score = (self.terms.price.of(standing), found.rank, at, recompute);
-                if best.as_ref().is_none_or(|(known, _)| score < known.score) {
-                    best = Some((Candidate { score, found }, timed.clone()));
-                }
-            }
-        }
-        let (Candidate { score, found }, timed) = best?;
-        let settled = self.settled(chip, score.2, found, timed, score.0);
-        Some(Best { given: true, ..settled })
-    }
-
     /// The profile and the job of one division on a chip.
     pub fn asked(&self, at: usize, chip: &Accelerator) -> Result<(Profile, Job), Untimed> {
         let Timed { profile, job, .. } = self.measure(&self.training.divisions[at], chip)?;
@@ -168,7 +150,7 @@ impl Planner<'_> {
         chip: &Accelerator,
         variants: &[Variant],
         timed: &mut TimedDivisions,
-    ) -> Option<Candidate> {
+    ) -> Searched {
         if self.terms.price == Price::Time && self.terms.power_cap_w.is_none() {
             fastest::search(self, chip, variants, timed)
         } else {
@@ -199,7 +181,7 @@ impl Planner<'_> {
             }
         }
         let found = self.search(chip, variants, &mut shorter);
-        found.map_or(price, |candidate| candidate.score.0.min(price))
+        found.best.map_or(price, |candidate| candidate.score.0.min(price))
     }
 
     fn settled(
@@ -213,18 +195,29 @@ impl Planner<'_> {
         let division = &self.training.divisions[at];
         let standing = self.measured(chip, division, &timed, &found);
         let setting = &division.share.setting;
+        let placement = &found.placement;
         let chosen = Chosen {
             standing,
             least_price,
-            tensor_parallel: setting.tensor_parallel,
-            micro_batch: setting.micro_batch,
-            recompute: found.placement.recompute,
-            data_parallel: found.placement.data_parallel,
-            stages: found.rank.stages as u64,
+            strategy: Strategy {
+                tensor_parallel: setting.tensor_parallel,
+                sequence_parallel: setting.sequence_parallel,
+                context_parallel: setting.context,
+                context_kind: setting.context_kind,
+                pipeline: placement.ranks() as u64,
+                schedule: placement.schedule,
+                data_parallel: placement.data_parallel,
+                micro_batch: setting.micro_batch,
+                zero: placement.zero,
+                shards: placement.shards,
+                order: placement.order,
+                recompute: placement.recompute,
+                repeated: setting.repeated,
+            },
             devices: found.rank.devices,
         };
         let Timed { profile, job, .. } = timed;
-        Best { chosen, division: at, found, profile, job, given: false }
+        Best { chosen, division: at, found, profile, job, open: None }
     }
 
     /// The time and energy of a placement; `None` where it draws more than the cap.
@@ -284,25 +277,13 @@ impl Planner<'_> {
         let Terms { rule, optimizer, time_model, global_batch, .. } = *self.terms;
         let passes = graphs.passes(share, around, self.table, rule)?;
         let micro_batches = global_batch / share.setting.micro_batch;
-        let job = job(around, optimizer, micro_batches, time_model, self.table)?;
+        let job = Job {
+            memory: self.terms.usable(chip.design().hbm).0,
+            ends: self.terms.ends(),
+            ..job(around, optimizer, micro_batches, time_model, self.table)?
+        };
         let profile = profile(share, &passes);
         job.validate(&profile)?;
         Ok(Timed { passes, profile, job })
     }
-}
-
-/// The cut of given degrees into equal stages; `None` where it does not fit.
-fn evenly_cut(timed: &Timed, degrees: Degrees, recompute: Recompute) -> Option<Found> {
-    let Timed { profile, job, .. } = timed;
-    let Degrees { stages, data_parallel, .. } = degrees;
-    if data_parallel > job.micro_batches {
-        return None;
-    }
-    let pipeline = even_cut(&profile.sequence, stages)?;
-    let placement = Placement { data_parallel, recompute, pipeline };
-    let cost = cost(profile, job, &placement);
-    let fits = cost.devices <= job.devices
-        && cost.stages.iter().all(|stage| stage.memory.total() <= job.memory.into());
-    let rank = Rank { time: cost.time_per_batch, devices: cost.devices, stages };
-    fits.then_some(Found { rank, placement })
 }

@@ -16,9 +16,9 @@ use super::training::Division;
 use super::training::Training;
 use crate::hardware::Accelerator;
 use crate::parallel::LayerShare;
-use crate::plan::Job;
-use crate::plan::Links;
-use crate::plan::PerParameter;
+use crate::parallel::zero::Sharding;
+use crate::placement::Choices;
+use crate::placement::Usage;
 use crate::plan::Recompute;
 use crate::units::Bytes;
 use crate::units::Energy;
@@ -141,7 +141,7 @@ impl DivisionBound {
             division.needs().iter().map(both).collect()
         });
         let pipelines = memories.iter().map(|&memory| {
-            let choices = terms.recompute.iter();
+            let choices = terms.space.recompute.iter();
             choices.map(|&how| (how, pipeline_bound(terms, division, memory, how))).collect()
         });
         Self {
@@ -182,7 +182,7 @@ impl DivisionBound {
 /// repeats, its last one does not, and that may hold nearly everything.
 pub fn forward_passes(recompute: Recompute) -> u64 {
     match recompute {
-        Recompute::None | Recompute::Stage => 1,
+        Recompute::None | Recompute::Stage | Recompute::First(_) | Recompute::AsNeeded => 1,
         Recompute::Full => 2,
     }
 }
@@ -203,7 +203,7 @@ fn least_energy(
     let micro_batches = terms.global_batch / setting.micro_batch;
     let computing = division.least_energy(forward_passes(recompute), array_bytes, chip)
         * u128::from(micro_batches)
-        * u128::from(setting.tensor_parallel);
+        * u128::from(setting.devices());
     let busy = u128::from(lowered(work))
         * u128::from(micro_batches)
         * u128::from(division.devices_per_stage());
@@ -219,46 +219,56 @@ fn pipeline_bound(
     memory: Bytes,
     recompute: Recompute,
 ) -> PipelineBound {
-    let job = job_without_step(terms, division, memory);
     let share = &division.share;
     let (kind, repeated) = division.repeated;
     let layer: &LayerShare = &share.kinds[kind];
-    let held = &job.per_parameter;
+    let micro_batches = terms.global_batch / share.setting.micro_batch;
+    let choices = terms.choices(recompute, division.sharded);
     let limits = PipelineLimits {
-        devices: job.devices,
-        devices_per_stage: division.devices_per_stage(),
-        micro_batches: job.micro_batches,
-        layers: share.sequence.len() as u64,
+        pipelines: most_pipelines(&choices, division, micro_batches),
+        micro_batches,
         repeated,
         recompute,
-        time_model: job.time_model,
-        capacity: job.memory,
-        state: layer.parameters * (held.weight + held.gradient + held.state),
+        time_model: terms.time_model,
+        may_interleave: *choices.chunks.end() > 1,
+        capacity: terms.usable(memory).0,
         kept: layer.kept.0,
         input: layer.input.0,
+        working: layer.working.0,
     };
-    let parameters: u64 = share.sequence.iter().map(|&kind| share.kinds[kind].parameters).sum();
-    let width = share.setting.tensor_parallel;
-    // Some stage holds at least the average number of parameters.
-    PipelineBound::new(limits, |replicas, stages| {
-        job.least_exchange(parameters / stages, width, replicas)
+    PipelineBound::new(limits, |ranks, pipelines| {
+        let replicas = pipelines * share.setting.context;
+        let shards = choices.shards.unwrap_or(replicas).min(replicas);
+        let zeros = choices.zero[usize::from(ranks > 1)].iter();
+        let held = zeros.map(|&zero| {
+            let sharding = Sharding::hybrid(zero, replicas, shards);
+            let sharding = sharding.unwrap_or_else(|| Sharding::new(zero, replicas));
+            sharding.held(layer.parameters, terms.optimizer.into()).total().0
+        });
+        held.min().unwrap_or(u64::MAX)
     })
 }
 
-/// The job of a division, the optimizer's step left out: what bounds may know.
-fn job_without_step(terms: &Terms, division: &Division, memory: Bytes) -> Job {
-    let optimizer = terms.optimizer;
-    Job {
-        micro_batches: terms.global_batch / division.share.setting.micro_batch,
-        devices: division.cluster.devices,
-        memory: memory.0,
-        links: Links::Network(division.cluster.network),
-        per_parameter: PerParameter {
-            weight: optimizer.weight().0,
-            gradient: optimizer.gradient().0,
-            state: optimizer.state().0,
-            step_per_gibi: 0,
-        },
-        time_model: terms.time_model,
-    }
+/// Every number of ranks that devices allow, with the most pipelines of them.
+fn most_pipelines(choices: &Choices, division: &Division, micro_batches: u64) -> Vec<(u64, u64)> {
+    let each = division.devices_per_stage();
+    let devices = division.cluster.devices;
+    let layers = division.share.sequence.len();
+    let most_ranks = usize::try_from(devices / each).unwrap_or(usize::MAX).min(layers);
+    let ranks = (*choices.ranks.start()).max(1)..=most_ranks.min(*choices.ranks.end());
+    let pipelines = ranks.filter_map(|ranks| {
+        let ranks = ranks as u64;
+        let room = devices / (each * ranks);
+        let pipelines = match choices.usage {
+            Usage::Any => room.min(micro_batches).min(*choices.data_parallel.end()),
+            Usage::Whole => {
+                let whole = devices.is_multiple_of(each * ranks);
+                let divides = whole && micro_batches.is_multiple_of(room);
+                room * u64::from(divides)
+            }
+        };
+        let allowed = pipelines > 0 && choices.data_parallel.contains(&pipelines);
+        allowed.then_some((ranks, pipelines))
+    });
+    pipelines.collect()
 }

@@ -25,8 +25,11 @@ use crate::model::op::Work;
 use crate::parallel::Illegal;
 use crate::parallel::Setting;
 use crate::parallel::Share;
+use crate::parallel::is_legal;
 use crate::parallel::legal_widths;
 use crate::parallel::shard;
+use crate::parallel::zero::Zero;
+use crate::parallel::zero::with_exchanges;
 use crate::placement::MOST_LAYERS;
 use crate::profile::LayerGraphs;
 use crate::units::Bytes;
@@ -43,16 +46,30 @@ pub struct Training {
     pub sequence: u64,
     /// Operations of training one sequence, nothing computed twice.
     pub flops_per_sequence: Flops,
-    /// One for each legal width and micro-batch; on a network of nodes once more for plans that
-    /// are confined to one node.
+    /// One for each legal way to divide layers; where the network treats fewer devices better, once
+    /// more for plans that are confined to these.
     pub divisions: Vec<Division>,
 }
 
-/// A model at one width and micro-batch.
+/// Gradients or weights that replicas exchange inside every layer: then its passes depend on how
+/// many replicas there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sharded {
+    /// What they share.
+    pub zero: Zero,
+    /// Copies of the pipeline.
+    pub data_parallel: u64,
+    /// Ranks of a pipeline.
+    pub ranks: u64,
+}
+
+/// A model divided in one way.
 #[derive(Clone, Debug)]
 pub struct Division {
     /// What one device does.
     pub share: Share,
+    /// What replicas exchange inside every layer, where they do.
+    pub sharded: Option<Sharded>,
     /// The devices that plans of this division may use.
     pub cluster: Cluster,
     /// Its layers, ready to be timed on any chip.
@@ -107,23 +124,31 @@ impl Training {
             return Err(Untrainable::TooDeep { found: model.sequence.len() });
         }
         let legal = legal_widths(&model.spec);
-        let widths: Vec<u64> =
-            terms.widths.iter().copied().filter(|width| legal.contains(width)).collect();
-        if widths.is_empty() {
-            return Err(Untrainable::NoWidth { asked: terms.widths.clone(), legal });
+        let asked = &terms.space.tensor_parallel;
+        if !asked.iter().any(|width| legal.contains(width)) {
+            return Err(Untrainable::NoWidth { asked: asked.clone(), legal });
         }
         let mut divisions = Vec::new();
+        let settings = settings(&model, sequence, terms);
         for devices in terms.cluster.network.scopes(terms.cluster.devices) {
             let cluster = Cluster { devices, ..terms.cluster };
-            for &width in widths.iter().filter(|&&width| width <= devices) {
-                for &micro_batch in &terms.micro_batches {
-                    let share = shard(&model, terms.setting(sequence, width, micro_batch))?;
-                    divisions.push(Division::new(share, terms.options.vector_costs, cluster));
+            for &setting in settings.iter().filter(|setting| setting.devices() <= devices) {
+                let share = shard(&model, setting)?;
+                let costs = terms.options.vector_costs;
+                for sharded in shardings(terms, &share, cluster) {
+                    let gathering = gathering(terms, &share, sharded);
+                    divisions.push(Division {
+                        sharded: Some(sharded),
+                        ..Division::new(gathering, costs, cluster)
+                    });
+                }
+                if terms.space.zero.iter().chain(&terms.space.zero_in_pipelines).any(|&zero| zero < Zero::Gradients) {
+                    divisions.push(Division::new(share, costs, cluster));
                 }
             }
         }
         if divisions.is_empty() {
-            let asked = terms.widths.clone();
+            let asked = terms.space.tensor_parallel.clone();
             return Err(Untrainable::TooWide { asked, devices: terms.cluster.devices });
         }
         let flops_per_sequence = flops_per_sequence(&model, sequence)?;
@@ -154,7 +179,7 @@ impl Division {
             }
         }
         let graphs = LayerGraphs::new(&share);
-        Self { share, cluster, graphs, repeated, needs, least_work }
+        Self { share, sharded: None, cluster, graphs, repeated, needs, least_work }
     }
 
     /// Femtojoules of one micro-batch through all layers on one device, at the least, with so many
@@ -202,8 +227,82 @@ impl Division {
     /// Devices that every stage takes at the least.
     pub fn devices_per_stage(&self) -> u64 {
         let all_are_wide = self.share.kinds.iter().all(|kind| kind.tensor_parallel);
-        if all_are_wide { self.share.setting.tensor_parallel } else { 1 }
+        let setting = &self.share.setting;
+        setting.context * if all_are_wide { setting.tensor_parallel } else { 1 }
     }
+}
+
+/// Every legal way to divide the layers of a model, in a fixed order.
+pub fn settings(model: &Model, sequence: u64, terms: &Terms) -> Vec<Setting> {
+    let space = &terms.space;
+    let widths = legal_widths(&model.spec);
+    let mut found = Vec::new();
+    for &tensor_parallel in space.tensor_parallel.iter().filter(|width| widths.contains(width)) {
+        for &context in &space.context_parallel {
+            // Alone, a device has nobody to exchange its tokens with.
+            let kinds = if context == 1 { &space.context_kinds[..1] } else { &space.context_kinds };
+            for &context_kind in kinds {
+                for &sequence_parallel in &space.sequence_parallel {
+                    for &repeated in &space.repeated {
+                        for &micro_batch in &space.micro_batches {
+                            let setting = Setting {
+                                micro_batch,
+                                sequence,
+                                tensor_parallel,
+                                sequence_parallel: sequence_parallel && tensor_parallel > 1,
+                                context,
+                                context_kind,
+                                attention: terms.attention,
+                                repeated,
+                                masked: terms.masked,
+                                element: terms.element,
+                            };
+                            found.push(setting);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let mut kept: Vec<Setting> = Vec::new();
+    let alone = found.len() == 1;
+    for setting in found {
+        // One that is the only one asked for is refused by name, not left out.
+        if !kept.contains(&setting) && (alone || is_legal(model, setting).is_ok()) {
+            kept.push(setting);
+        }
+    }
+    kept
+}
+
+/// How replicas may share gradients or weights inside layers: with as many replicas as devices and
+/// micro-batches allow.
+fn shardings(terms: &Terms, share: &Share, cluster: Cluster) -> Vec<Sharded> {
+    let space = &terms.space;
+    let micro_batches = terms.global_batch / share.setting.micro_batch;
+    let mut found = Vec::new();
+    let most = (share.sequence.len() as u64).min(space.pipeline.most);
+    for ranks in space.pipeline.least.max(1)..=most {
+        let zeros = space.zero_with(ranks).iter().copied();
+        let zeros: Vec<Zero> = zeros.filter(|&zero| zero >= Zero::Gradients).collect();
+        if zeros.is_empty() {
+            continue;
+        }
+        let room = cluster.devices / (share.setting.devices() * ranks);
+        let most = room.min(micro_batches).min(space.data_parallel.most);
+        if most < space.data_parallel.least.max(1) || most * share.setting.context == 1 {
+            continue;
+        }
+        found.extend(zeros.iter().map(|&zero| Sharded { zero, data_parallel: most, ranks }));
+    }
+    found
+}
+
+/// A share whose layers gather weights and scatter gradients among replicas.
+fn gathering(terms: &Terms, share: &Share, sharded: Sharded) -> Share {
+    let replicas = sharded.data_parallel * share.setting.context;
+    let shards = terms.space.shards.unwrap_or(replicas).min(replicas);
+    with_exchanges(share, sharded.zero, shards, terms.optimizer.into())
 }
 
 fn occurrences(share: &Share) -> Vec<u64> {

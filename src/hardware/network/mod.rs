@@ -101,6 +101,14 @@ impl Network {
         }
     }
 
+    /// How many devices stand in a node, where there are nodes.
+    pub fn devices_per_node(&self) -> Option<u64> {
+        match self {
+            Self::Flat(_) => None,
+            Self::Nodes(nodes) => Some(nodes.per_node),
+        }
+    }
+
     /// The link that no exchange is slower than, whoever takes part.
     pub fn slowest_link(&self) -> Link {
         match self {

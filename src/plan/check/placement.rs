@@ -5,13 +5,12 @@ use crate::plan::Flaw;
 use crate::plan::Job;
 use crate::plan::Plan;
 use crate::plan::Profile;
-use crate::plan::Proof;
 
 /// The first rule that a plan breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// It is not a plan, or one of another version.
-    #[error("it is `{schema}` version {version}; this program checks `phaze-plan` version 2")]
+    #[error("it is `{schema}` version {version}; this program checks `phaze-plan` version 3")]
     Schema {
         /// What it says it is.
         schema: String,
@@ -114,34 +113,7 @@ pub fn check(plan: &Plan) -> Result<(), Violation> {
     if claimed != width {
         return Err(Violation::Width { plan: claimed, profile: width });
     }
-    compared(plan)?;
     check_answer(&plan.profile, &plan.job, &plan.answer)
-}
-
-/// A proof names what the answer was chosen from.
-fn compared(plan: &Plan) -> Result<(), Violation> {
-    let Proof::Optimal { widths, recompute, micro_batch_sizes } = &plan.proof else {
-        return Ok(());
-    };
-    let size = plan.training.as_ref().map(|training| training.micro_batch);
-    let sizes_fit = match size {
-        Some(size) => micro_batch_sizes.contains(&size),
-        // A user's own layers are those of one micro-batch.
-        None => micro_batch_sizes.is_empty(),
-    };
-    let found = [
-        ("widths", widths.contains(&plan.profile.width) && widths.is_sorted_by(|a, b| a < b)),
-        ("recompute", recompute.contains(&plan.answer.recompute)),
-        ("micro_batch_sizes", sizes_fit && micro_batch_sizes.is_sorted_by(|a, b| a < b)),
-    ];
-    let wrong = found.into_iter().find(|(_, holds)| !holds);
-    wrong.map_or(Ok(()), |(what, _)| {
-        Err(Violation::Claim {
-            what: format!("proof.{what}"),
-            claimed: "what was compared".into(),
-            found: "without the answer itself, or not in order".into(),
-        })
-    })
 }
 
 fn check_answer(profile: &Profile, job: &Job, claimed: &Answer) -> Result<(), Violation> {
@@ -154,7 +126,7 @@ fn check_answer(profile: &Profile, job: &Job, claimed: &Answer) -> Result<(), Vi
         return Err(Violation::TooFewDevices { needed, available });
     }
     let available = job.memory;
-    for (stage, needed) in found.stages.iter().map(|stage| stage.memory.total()).enumerate() {
+    for (stage, needed) in found.ranks.iter().map(|rank| rank.memory.total()).enumerate() {
         if needed > u128::from(available) {
             return Err(Violation::OutOfMemory { stage, needed, available });
         }
@@ -196,17 +168,26 @@ fn claims_hold(claimed: &Answer, found: &Answer) -> Result<(), Violation> {
             ("the forward pass", said.forward, is.forward),
             ("the backward pass", said.backward, is.backward),
             ("the transfer", said.transfer, is.transfer),
+            ("the wait for weights", said.waits_for_weights, is.waits_for_weights),
             ("the number of parameters", said.parameters, is.parameters),
-            ("the exchange", said.exchange, is.exchange),
-            ("the optimizer step", said.step, is.step),
+            ("the number of repeated layers", said.repeated as u64, is.repeated as u64),
         ];
         claims.extend(counts.map(|(what, said, is)| {
             (format!("{what} of stage {i}"), said.to_string(), is.to_string())
         }));
+    }
+    let counts = (claimed.ranks.len(), found.ranks.len());
+    claims.push(("the number of ranks".into(), counts.0.to_string(), counts.1.to_string()));
+    for (i, (said, is)) in claimed.ranks.iter().zip(&found.ranks).enumerate() {
         claims.push((
-            format!("the memory of stage {i}"),
+            format!("the memory of rank {i}"),
             format!("{:?}", said.memory),
             format!("{:?}", is.memory),
+        ));
+        claims.push((
+            format!("what follows the passes of rank {i}"),
+            format!("{:?}", (said.exchange, said.gathering, said.after, said.finished)),
+            format!("{:?}", (is.exchange, is.gathering, is.after, is.finished)),
         ));
     }
     let wrong = claims.into_iter().find(|(_, claimed, found)| claimed != found);

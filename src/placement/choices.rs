@@ -1,0 +1,287 @@
+//! What is free to choose when layers are placed, and every shape that follows from it.
+
+use std::ops::RangeInclusive;
+
+use super::Problem;
+use super::Rank;
+use super::cut::least_time;
+use crate::parallel::Order;
+use crate::parallel::zero::Sharding;
+use crate::parallel::zero::Zero;
+use crate::plan::LayerProfile;
+use crate::plan::PassOrder;
+use crate::plan::Recompute;
+use crate::plan::Shape;
+use crate::plan::StepStart;
+
+/// Which numbers of devices a plan may take, and how pipelines divide the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// Any number up to all; pipelines may differ by a micro-batch.
+    Any,
+    /// All of them, and every pipeline works on as many micro-batches.
+    Whole,
+}
+
+/// Which cuts are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutChoice {
+    /// All.
+    Best,
+    /// Only the one in which repeated layers are divided evenly.
+    Even,
+}
+
+/// What is free to choose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choices {
+    /// How many copies of the pipeline there may be.
+    pub data_parallel: RangeInclusive<u64>,
+    /// How many ranks a pipeline may have.
+    pub ranks: RangeInclusive<usize>,
+    /// How many virtual stages a rank may have.
+    pub chunks: RangeInclusive<usize>,
+    /// Micro-batches of a group where ranks have several virtual stages; `None` for as many as
+    /// there are ranks.
+    pub group: Option<u64>,
+    /// What replicas may share where there is one rank, and where there are several.
+    pub zero: [Vec<Zero>; 2],
+    /// How many replicas share; `None` for all.
+    pub shards: Option<u64>,
+    /// How devices may be numbered.
+    pub orders: Vec<Order>,
+    /// What may be computed again.
+    pub recompute: Vec<Recompute>,
+    /// Whether every stage repeats as many layers, where layers are repeated as needed.
+    pub equal_repeats: bool,
+    /// Which devices are used.
+    pub usage: Usage,
+    /// Which cuts are compared.
+    pub cut: CutChoice,
+}
+
+impl Choices {
+    /// Every number of pipelines and stages; nothing shared, one virtual stage for each rank.
+    pub fn plain(recompute: Recompute) -> Self {
+        Self {
+            data_parallel: 1..=u64::MAX,
+            ranks: 1..=usize::MAX,
+            chunks: 1..=1,
+            group: None,
+            zero: [vec![Zero::Nothing], vec![Zero::Nothing]],
+            shards: None,
+            orders: vec![Order::default()],
+            recompute: vec![recompute],
+            equal_repeats: false,
+            usage: Usage::Any,
+            cut: CutChoice::Best,
+        }
+    }
+}
+
+/// A shape, or several that differ in the number of pipelines alone and give each as many
+/// micro-batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// With the fewest pipelines.
+    pub shape: Shape,
+    /// The most pipelines.
+    pub most_pipelines: u64,
+    /// Micro-batches of each pipeline.
+    pub micro_batches: u64,
+    /// Whether one more repeated layer in every stage is the next to be looked at.
+    pub grows: bool,
+    /// What none of them can beat.
+    pub bound: Rank,
+}
+
+/// Sums over the layers of a problem.
+pub(super) struct Sums {
+    /// Ticks of both passes, and of the forward passes that may run again.
+    work: u128,
+    forward: u128,
+    /// The load of the slowest layer.
+    slowest: u64,
+    /// How often the most frequent layer occurs, its load and its forward pass.
+    repeated: (u64, u64, u64),
+    parameters: u64,
+}
+
+impl Sums {
+    pub(super) fn new(problem: &Problem) -> Self {
+        let profile = problem.profile;
+        let load = |layer: &LayerProfile| layer.forward + layer.backward;
+        let count = |kind: usize| profile.sequence.iter().filter(|&&at| at == kind).count() as u64;
+        let most = (0..profile.kinds.len()).max_by_key(|&kind| count(kind)).unwrap_or(0);
+        let is_chain = profile.is_chain();
+        let slowest = profile.layers().map(load).max().unwrap_or(0);
+        // Where layers branch, stages may run branches side by side.
+        let sum = |of: &dyn Fn(&LayerProfile) -> u64| -> u128 {
+            let sum = profile.layers().map(|layer| u128::from(of(layer))).sum();
+            if is_chain { sum } else { profile.layers().map(of).max().unwrap_or(0).into() }
+        };
+        Self {
+            work: sum(&load),
+            forward: sum(&|layer| layer.forward),
+            slowest,
+            repeated: match profile.kinds.get(most).filter(|_| is_chain) {
+                Some(kind) => (count(most), load(kind), kind.forward),
+                None => (0, 0, 0),
+            },
+            parameters: profile.layers().map(|layer| layer.parameters).sum(),
+        }
+    }
+
+    /// Ticks that no cut of a shape can beat.
+    pub(super) fn least_time(&self, problem: &Problem, shape: &Shape, micro_batches: u64) -> u128 {
+        let ranks = shape.ranks as u64;
+        let (count, load, forward) = self.repeated;
+        // Some rank holds at least the average number of repeated layers.
+        let most = count.div_ceil(ranks);
+        let again = match shape.recompute {
+            Recompute::First(layers) => layers.min(most).saturating_mul(forward),
+            _ => 0,
+        };
+        let everything = if shape.recompute == Recompute::Full { self.forward } else { 0 };
+        let total = self.work + everything + u128::from(again);
+        let average = u64::try_from(total.div_ceil(u128::from(ranks))).unwrap_or(u64::MAX);
+        let fullest = most.saturating_mul(load).saturating_add(again);
+        let slowest = self.slowest.max(average).max(fullest);
+        let passes = match shape.schedule {
+            PassOrder::OneForwardOneBackward => {
+                least_time(micro_batches, shape.ranks, total, slowest)
+            }
+            PassOrder::Interleaved { .. } => {
+                (u128::from(micro_batches) * u128::from(slowest)).max(total)
+            }
+        };
+        let step = match problem.job.ends.step_start {
+            StepStart::OwnGradients => 0,
+            // Some rank holds at least the average, and all wait for its step.
+            StepStart::AllGradients => {
+                let replicas = shape.data_parallel * problem.profile.context;
+                let sharding = Sharding::new(shape.zero, replicas);
+                let average = self.parameters.div_ceil(ranks);
+                problem.job.optimizer_step(sharding.stepped(average))
+            }
+        };
+        passes + u128::from(step)
+    }
+}
+
+/// Every shape of a problem, with what none of its cuts can beat.
+pub(super) fn candidates(problem: &Problem, sums: &Sums) -> Vec<Candidate> {
+    let Problem { profile, job, choices } = *problem;
+    let per_rank = problem.devices_per_rank();
+    let most_ranks = usize::try_from(job.devices / per_rank).unwrap_or(usize::MAX);
+    let most_ranks = most_ranks.min(profile.n_layers()).min(*choices.ranks.end());
+    let mut found = Vec::new();
+    for ranks in (*choices.ranks.start()).max(1)..=most_ranks {
+        for (fewest, most) in pipelines(problem, ranks) {
+            for shape in shapes(problem, ranks, fewest) {
+                let micro_batches = job.micro_batches_per_pipeline(fewest);
+                if shape.schedule.check(ranks, micro_batches).is_err() {
+                    continue;
+                }
+                // With everything its own and every pair alike, more pipelines are only slower.
+                let alike = shape.zero == Zero::Nothing && job.links.is_flat();
+                let most_pipelines = if alike { fewest } else { most };
+                // A step over shards is the shorter the more share it.
+                let shortest = Shape { data_parallel: most_pipelines, ..shape };
+                let time = sums.least_time(problem, &shortest, micro_batches);
+                let bound = Rank::of(time, &shape, per_rank);
+                let grows = shape.recompute == Recompute::First(0)
+                    && choices.recompute.contains(&Recompute::AsNeeded);
+                found.push(Candidate { shape, most_pipelines, micro_batches, grows, bound });
+            }
+        }
+    }
+    found
+}
+
+/// The numbers of pipelines of so many ranks, those with as many micro-batches together: the fewest
+/// and the most.
+fn pipelines(problem: &Problem, ranks: usize) -> Vec<(u64, u64)> {
+    let Problem { profile, job, choices } = *problem;
+    let each = problem.devices_per_rank() * ranks as u64;
+    let allowed = &choices.data_parallel;
+    match choices.usage {
+        Usage::Whole => {
+            let n = job.devices / each;
+            let whole = job.devices.is_multiple_of(each) && job.micro_batches.is_multiple_of(n);
+            if whole && allowed.contains(&n) { vec![(n, n)] } else { Vec::new() }
+        }
+        Usage::Any => {
+            let most = (job.devices / each).min(job.micro_batches).min(*allowed.end());
+            let mut classes = Vec::new();
+            let mut first = (*allowed.start()).max(1);
+            while first <= most {
+                let micro_batches = job.micro_batches.div_ceil(first);
+                let last = match micro_batches {
+                    1 => most,
+                    _ => ((job.micro_batches - 1) / (micro_batches - 1)).min(most),
+                };
+                classes.push((first, last));
+                first = last + 1;
+            }
+            classes
+        }
+    }
+}
+
+/// The shapes with so many ranks and pipelines.
+fn shapes(problem: &Problem, ranks: usize, data_parallel: u64) -> Vec<Shape> {
+    let Problem { profile, choices, .. } = *problem;
+    let replicas = data_parallel * profile.context;
+    let mut found = Vec::new();
+    let most_chunks = if ranks == 1 { 1 } else { profile.n_layers() / ranks };
+    let chunks = (*choices.chunks.start()).max(1)..=most_chunks.min(*choices.chunks.end());
+    let zeros = &choices.zero[usize::from(ranks > 1)];
+    for &zero in zeros.iter().filter(|&zero| Some(zero) == zeros.first() || replicas > 1) {
+        // Alone, a replica has nobody to share with.
+        let zero = if replicas > 1 { zero } else { Zero::Nothing };
+        for chunks in chunks.clone() {
+            let group = choices.group.unwrap_or(ranks as u64);
+            let schedule = match chunks {
+                1 => PassOrder::OneForwardOneBackward,
+                _ => PassOrder::Interleaved { chunks, group },
+            };
+            for &order in orders(problem, ranks, data_parallel) {
+                for &recompute in &choices.recompute {
+                    let by_stage = recompute == Recompute::Stage;
+                    let needs_one_run = zero >= Zero::Gradients && ranks > 1;
+                    if chunks > 1 && by_stage || needs_one_run && order != Order::default() {
+                        continue;
+                    }
+                    // Layers repeated as needed are counted up from none where all stages repeat
+                    // as many.
+                    let one_by_one = choices.equal_repeats || chunks > 1;
+                    let recompute = match recompute {
+                        Recompute::AsNeeded if one_by_one => Recompute::First(0),
+                        other => other,
+                    };
+                    let shards = choices.shards.filter(|_| zero > Zero::Nothing);
+                    found.push(Shape {
+                        data_parallel,
+                        ranks,
+                        schedule,
+                        zero,
+                        shards,
+                        order,
+                        recompute,
+                    });
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The orders that differ: with one rank or one replica, or on a network where every pair is alike,
+/// one stands for all.
+fn orders<'a>(problem: &Problem<'a>, ranks: usize, data_parallel: u64) -> &'a [Order] {
+    let all = &problem.choices.orders;
+    let alike = problem.job.links.is_flat()
+        || problem.profile.context == 1 && (ranks == 1 || data_parallel == 1);
+    if alike { &all[..1] } else { all }
+}

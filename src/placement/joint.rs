@@ -1,0 +1,262 @@
+//! The fastest placement over every shape, as passes really follow each other.
+//!
+//! Shapes (pipelines, ranks, virtual stages, what replicas share, how devices are numbered, what is
+//! computed again) are taken in the order of what none of their cuts can beat; the first that is no
+//! better than the best found ends the list. Within a shape, [`cut`](super::cut) or
+//! [`interleaved`](super::interleaved) decides exactly.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::States;
+use super::Found;
+use super::Problem;
+use super::Rank;
+use super::choices::Candidate;
+use super::choices::CutChoice;
+use super::choices::Sums;
+use super::choices::candidates;
+use super::chunk_table::ChunkTable;
+use super::cut::Cut;
+use super::cut::PipelineShape;
+use super::cut::best_cut;
+use super::interleaved::InterleavedShape;
+use super::interleaved::Scope;
+use super::interleaved::best_layout;
+use super::stage_table::Runs;
+use super::stage_table::StageTable;
+use crate::plan::PassOrder;
+use crate::plan::Pipeline;
+use crate::plan::Placement;
+use crate::plan::Recompute;
+use crate::plan::Shape;
+use crate::plan::cost;
+
+/// The best of all shapes, and what is left open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Solved {
+    /// The best placement that ranks before the incumbent.
+    pub best: Option<Found>,
+    /// Ticks that no layout of virtual stages can beat, where some are outside the declared family
+    /// and could be faster than the best.
+    pub open: Option<u128>,
+}
+
+/// The search over the shapes of one problem.
+pub(super) struct Joint<'a, C> {
+    problem: &'a Problem<'a>,
+    cuts: &'a C,
+    runs: Runs,
+    limit: Option<Rank>,
+    best: Option<Found>,
+    open: Option<u128>,
+}
+
+impl<'a, C: States> Joint<'a, C> {
+    pub(super) fn new(problem: &'a Problem<'a>, cuts: &'a C, incumbent: Option<Rank>) -> Self {
+        let runs = Runs::new(problem);
+        Self { problem, cuts, runs, limit: incumbent, best: None, open: None }
+    }
+
+    /// Looks at every shape that could be better.
+    pub(super) fn solve(mut self) -> Solved {
+        let sums = Sums::new(self.problem);
+        let all = candidates(self.problem, &sums);
+        let mut queue: BinaryHeap<Reverse<(Rank, usize)>> =
+            all.iter().enumerate().map(|(at, candidate)| Reverse((candidate.bound, at))).collect();
+        let mut all = all;
+        while let Some(Reverse((bound, at))) = queue.pop() {
+            if self.is_hopeless(bound) {
+                break;
+            }
+            let candidate = all[at];
+            self.improve(&candidate);
+            for next in self.following(&candidate, &sums) {
+                queue.push(Reverse((next.bound, all.len())));
+                all.push(next);
+            }
+        }
+        self.settle();
+        let open = self.open.filter(|&least| self.limit.is_none_or(|limit| least < limit.time));
+        Solved { best: self.best, open }
+    }
+
+    /// Whether some cut of some shape fits.
+    pub(super) fn fits(&self) -> bool {
+        let sums = Sums::new(self.problem);
+        let all = candidates(self.problem, &sums);
+        all.iter().any(|candidate| {
+            let most = match candidate.shape.recompute {
+                Recompute::First(0) if candidate.grows => Recompute::EVERY_LAYER,
+                other => other,
+            };
+            let data_parallel = candidate.most_pipelines;
+            let shape = Shape { recompute: most, data_parallel, ..candidate.shape };
+            self.may_fit(shape)
+        })
+    }
+
+    /// Whether some cut of a shape fits, by memory alone; true where that is not known.
+    fn may_fit(&self, shape: Shape) -> bool {
+        let chunked = shape.schedule != PassOrder::OneForwardOneBackward;
+        if chunked || !self.runs.tells_alike() || self.problem.most_narrow() > 0 {
+            return true;
+        }
+        StageTable::new(self.problem, (self.cuts, &self.runs), shape, 0).fits_somehow()
+    }
+
+    fn is_hopeless(&self, bound: Rank) -> bool {
+        self.limit.is_some_and(|limit| limit <= bound)
+    }
+
+    /// What is looked at after a candidate: one pipeline more, and one repeated layer more in every
+    /// stage.
+    fn following(&self, candidate: &Candidate, sums: &Sums) -> Vec<Candidate> {
+        let per_rank = self.problem.devices_per_rank();
+        let Candidate { shape, micro_batches, .. } = *candidate;
+        let mut next = Vec::new();
+        if shape.data_parallel < candidate.most_pipelines {
+            let shape = Shape { data_parallel: shape.data_parallel + 1, ..shape };
+            let bound = Rank::of(candidate.bound.time, &shape, per_rank);
+            next.push(Candidate { shape, bound, ..*candidate });
+        }
+        if let Recompute::First(layers) = shape.recompute
+            && candidate.grows
+            && layers < self.problem.profile.n_layers() as u64
+            && (layers > 0 || self.may_fit(Shape { recompute: Recompute::EVERY_LAYER, ..shape }))
+        {
+            let shape = Shape { recompute: Recompute::First(layers + 1), ..shape };
+            let shortest = Shape { data_parallel: candidate.most_pipelines, ..shape };
+            let time = sums.least_time(self.problem, &shortest, micro_batches);
+            let bound = Rank::of(time, &shape, per_rank);
+            let most_pipelines = shape.data_parallel;
+            next.push(Candidate { shape, most_pipelines, bound, ..*candidate });
+        }
+        next
+    }
+
+    /// Ticks below which a shape must stay to be better than what is known.
+    fn time_limit(&self, shape: &Shape) -> Option<u128> {
+        let per_rank = self.problem.devices_per_rank();
+        self.limit.map(|limit| {
+            let ties = Rank::of(limit.time, shape, per_rank) < limit;
+            limit.time + u128::from(ties)
+        })
+    }
+
+    fn improve(&mut self, candidate: &Candidate) {
+        let limit = self.time_limit(&candidate.shape);
+        let found = match (self.problem.choices.cut, candidate.shape.schedule) {
+            (CutChoice::Even, _) => self.even(candidate),
+            (CutChoice::Best, PassOrder::OneForwardOneBackward) => self.cut(candidate, limit),
+            (CutChoice::Best, PassOrder::Interleaved { .. }) => self.layout(candidate, limit),
+        };
+        let better = found.filter(|found| self.limit.is_none_or(|limit| found.rank < limit));
+        if let Some(found) = better {
+            self.limit = Some(found.rank);
+            self.best = Some(found);
+        }
+    }
+
+    /// Of equally fast cuts, the one that does not depend on what else was tried.
+    fn settle(&mut self) {
+        let Some(best) = &self.best else { return };
+        let shape = best.placement.shape();
+        if shape.schedule == PassOrder::OneForwardOneBackward
+            && self.problem.choices.cut == CutChoice::Best
+        {
+            let candidate = Candidate {
+                shape,
+                most_pipelines: shape.data_parallel,
+                micro_batches: 0,
+                grows: false,
+                bound: best.rank,
+            };
+            let rank = best.rank;
+            if let Some(found) = self.cut(&candidate, None).filter(|found| found.rank == rank) {
+                self.best = Some(found);
+            }
+        }
+    }
+
+    fn cut(&self, candidate: &Candidate, limit: Option<u128>) -> Option<Found> {
+        let shape = candidate.shape;
+        if !self.may_fit(shape) {
+            return None;
+        }
+        let most_narrow = self.problem.most_narrow().min(shape.ranks);
+        let mut best: Option<Found> = None;
+        for n_narrow in 0..=most_narrow {
+            let parts = (self.cuts, &self.runs);
+            let table = StageTable::new(self.problem, parts, shape, n_narrow);
+            let pipeline_shape = PipelineShape {
+                n_stages: shape.ranks,
+                micro_batches: self.problem.job.micro_batches_per_pipeline(shape.data_parallel),
+                start: self.problem.job.ends.step_start,
+            };
+            let Some(Cut { path, .. }) = best_cut(&table, pipeline_shape, limit) else { continue };
+            let states = table.states(&path);
+            let stages: Vec<Vec<usize>> =
+                states.windows(2).map(|ends| self.cuts.layers(ends[0], ends[1])).collect();
+            let found = self.found(shape, &stages);
+            if found.as_ref().is_some_and(|f| best.as_ref().is_none_or(|b| f.rank < b.rank)) {
+                best = found;
+            }
+        }
+        best
+    }
+
+    fn layout(&mut self, candidate: &Candidate, limit: Option<u128>) -> Option<Found> {
+        let shape = candidate.shape;
+        let PassOrder::Interleaved { chunks, group } = shape.schedule else { return None };
+        if !self.runs.tells_alike() || self.problem.most_narrow() > 0 {
+            return None;
+        }
+        let table = ChunkTable::new(self.problem, shape);
+        let interleaved = InterleavedShape {
+            ranks: shape.ranks,
+            chunks,
+            group,
+            micro_batches: self.problem.job.micro_batches_per_pipeline(shape.data_parallel),
+            memory: self.problem.job.memory.into(),
+            delay: table.delay(),
+            start: self.problem.job.ends.step_start,
+        };
+        let layout = best_layout(&table, interleaved, limit).ok()??;
+        if let Scope::Family { least } = layout.scope {
+            self.open = Some(self.open.map_or(least, |open| open.min(least)));
+        }
+        let mut from = 0;
+        let stages: Vec<Vec<usize>> = layout
+            .sizes
+            .iter()
+            .map(|size| {
+                let layers = (from..from + size).collect();
+                from += size;
+                layers
+            })
+            .collect();
+        self.found(shape, &stages)
+    }
+
+    /// Repeated layers divided evenly among the virtual stages; `None` where that does not fit.
+    fn even(&self, candidate: &Candidate) -> Option<Found> {
+        let shape = candidate.shape;
+        let n_stages = shape.ranks * shape.schedule.chunks();
+        let pipeline = crate::profile::even_cut(&self.problem.profile.sequence, n_stages)?;
+        let stages: Vec<Vec<usize>> = pipeline.stages().map(<[usize]>::to_vec).collect();
+        self.found(shape, &stages)
+    }
+
+    /// The placement of a cut, costed by definition; `None` where it takes too much.
+    fn found(&self, shape: Shape, stages: &[Vec<usize>]) -> Option<Found> {
+        let Problem { profile, job, .. } = *self.problem;
+        let pipeline = Pipeline::of_stages(profile.n_layers(), stages)?;
+        let placement = Placement::of_shape(shape, pipeline);
+        let cost = cost(profile, job, &placement);
+        let fits = cost.devices <= job.devices
+            && cost.ranks.iter().all(|rank| rank.memory.total() <= u128::from(job.memory));
+        let rank = Rank { devices: cost.devices, ..Rank::of(cost.time_per_batch, &shape, 1) };
+        fits.then_some(Found { rank, placement })
+    }
+}

@@ -1,0 +1,178 @@
+//! What stages cost in one shape, remembered: identical layers make most of them alike.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use super::States;
+use super::Problem;
+use super::cut::StageCosts;
+use super::cut::StageFigures;
+use crate::plan::Shape;
+use crate::plan::StageRules;
+
+/// The stages of a shape, of which so many are narrow.
+///
+/// A state is that of the cuts together with the number of narrow stages before it.
+pub(super) struct StageTable<'a, C> {
+    cuts: &'a C,
+    runs: &'a Runs,
+    rules: StageRules<'a>,
+    memory: u128,
+    ranks: usize,
+    micro_batches: u64,
+    n_narrow: usize,
+    known: RefCell<HashMap<Key, Option<StageFigures>>>,
+}
+
+/// What the figures of a stage depend on: its place and its content.
+type Key = ([u64; 2], Content);
+
+/// Which layers a stage holds, told alike for stages of the same kinds of layers.
+type Content = [usize; 3];
+
+/// Where runs of layers of one kind end, for telling stages alike.
+pub(super) struct Runs {
+    kinds: Vec<usize>,
+    /// For each layer, one after the last of its run; empty where stages are not told alike.
+    ends: Vec<usize>,
+}
+
+impl Runs {
+    pub(super) fn new(problem: &Problem) -> Self {
+        let profile = problem.profile;
+        let kinds = profile.sequence.clone();
+        let sizes_agree = profile.edges.windows(2).all(|pair| pair[0].size == pair[1].size);
+        if !profile.is_plain_chain() || !sizes_agree {
+            return Self { kinds, ends: Vec::new() };
+        }
+        let mut ends = vec![kinds.len(); kinds.len()];
+        for at in (1..kinds.len()).rev() {
+            ends[at - 1] = if kinds[at - 1] == kinds[at] { ends[at] } else { at };
+        }
+        Self { kinds, ends }
+    }
+
+    /// Whether stages of the same kinds of layers cost the same wherever they begin.
+    pub(super) fn tells_alike(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    fn content(&self, from: usize, to: usize) -> Content {
+        match self.ends.get(from) {
+            Some(&end) if from > 0 => {
+                let beyond = if to > end { to } else { 0 };
+                [1 + self.kinds[from], to.min(end) - from, beyond]
+            }
+            _ => [0, from, to],
+        }
+    }
+}
+
+impl<'a, C: States> StageTable<'a, C> {
+    pub(super) fn new(
+        problem: &Problem<'a>,
+        (cuts, runs): (&'a C, &'a Runs),
+        shape: Shape,
+        n_narrow: usize,
+    ) -> Self {
+        let rules = StageRules::new(problem.profile, problem.job, shape);
+        let micro_batches = rules.micro_batches();
+        Self {
+            cuts,
+            runs,
+            rules,
+            memory: problem.job.memory.into(),
+            ranks: shape.ranks,
+            micro_batches,
+            n_narrow,
+            known: RefCell::default(),
+        }
+    }
+
+    fn split(&self, state: usize) -> (usize, usize) {
+        (state / (self.n_narrow + 1), state % (self.n_narrow + 1))
+    }
+
+    fn figures(&self, place: usize, layers: &[usize]) -> Option<StageFigures> {
+        let stage = self.rules.stage(place, layers);
+        let rank = self.rules.rank(place, &[(layers, stage)]);
+        (rank.memory.total() <= self.memory).then(|| StageFigures {
+            forward: stage.time.forward,
+            backward: stage.time.backward,
+            exposed: rank.after.exposed,
+            after: rank.after.step.saturating_add(rank.after.gather),
+        })
+    }
+
+    /// Whether some cut fits: every stage takes as many layers as it can hold, the first ones
+    /// first. Memory grows with a stage, so that nothing holds more than this.
+    pub(super) fn fits_somehow(&self) -> bool {
+        let end = self.cuts.n_states() - 1;
+        let mut from = 0;
+        for place in 0..self.ranks {
+            let left = self.ranks - 1 - place;
+            let fits = |to: usize| self.stage(place, from, to).is_some();
+            if left == 0 {
+                return from < end && fits(end);
+            }
+            // A layer for each later stage is left.
+            let most = end.saturating_sub(left);
+            let (mut least, mut beyond) = (from, most + 1);
+            while least + 1 < beyond {
+                let middle = least.midpoint(beyond);
+                if fits(middle) { least = middle } else { beyond = middle }
+            }
+            if least == from {
+                return false;
+            }
+            from = least;
+        }
+        false
+    }
+
+    /// The states of the cuts that a path passes.
+    pub(super) fn states(&self, path: &[usize]) -> Vec<usize> {
+        path.iter().map(|&state| self.split(state).0).collect()
+    }
+}
+
+impl<C: States> StageCosts for StageTable<'_, C> {
+    fn n_states(&self) -> usize {
+        self.cuts.n_states() * (self.n_narrow + 1)
+    }
+
+    fn n_left(&self, state: usize) -> usize {
+        self.cuts.n_left(self.split(state).0)
+    }
+
+    fn leads(&self, from: usize, to: usize) -> bool {
+        let ((from, narrow), (to, after)) = (self.split(from), self.split(to));
+        if from >= to || !self.cuts.leads(from, to) {
+            return false;
+        }
+        let more = usize::from(self.n_narrow > 0 && self.cuts.is_narrow(from, to));
+        narrow + more == after
+    }
+
+    fn stage(&self, place: usize, from: usize, to: usize) -> Option<StageFigures> {
+        let (from, to) = (self.split(from).0, self.split(to).0);
+        let after = (self.ranks - 1 - place) as u64;
+        // At the ends of a pipeline a stage may share a table or send one way only.
+        let end = u64::from(place == 0) + 2 * u64::from(after == 0);
+        let key = ([after.min(self.micro_batches), end], self.runs.content(from, to));
+        if let Some(&known) = self.known.borrow().get(&key) {
+            return known;
+        }
+        let found = self.figures(place, &self.cuts.layers(from, to));
+        self.known.borrow_mut().insert(key, found);
+        found
+    }
+
+    fn least_load(&self, from: usize) -> u64 {
+        self.cuts.least_work(self.split(from).0)
+    }
+
+    fn is_monotone(&self) -> bool {
+        self.n_narrow == 0 && self.runs.tells_alike()
+    }
+}
