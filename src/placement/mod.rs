@@ -12,10 +12,13 @@
 //!
 //! Not here: what a placement costs (see `plan`, which recomputes every answer).
 
+mod bands;
 mod bottleneck;
 mod brute_force;
 mod chain;
+mod cut;
 mod downsets;
+mod labels;
 mod obstacle;
 mod one_f_one_b;
 mod pipelines;
@@ -32,6 +35,12 @@ use crate::plan::Recompute;
 use crate::plan::TimeModel;
 use bottleneck::Tables;
 use chain::Chain;
+pub use cut::Cut;
+pub use cut::PipelineShape;
+pub use cut::StageCosts;
+pub use cut::StageFigures;
+pub use cut::best_cut;
+pub use cut::least_time;
 use downsets::Downsets;
 pub use downsets::TooManyBranches;
 pub use obstacle::Obstacle;
