@@ -79,9 +79,9 @@ pub struct Cut {
     pub path: Vec<usize>,
 }
 
-/// Labels of a level that are looked at before all others. In tests one, so that small problems
-/// have more.
-const FEW: usize = if cfg!(test) { 1 } else { 8 };
+/// Labels of a level that are looked at before all others, one number after the other. In tests
+/// one and two, so that small problems have more.
+const FEW: [usize; 3] = if cfg!(test) { [1, 2, 2] } else { [8, 64, 512] };
 
 /// Ticks that no cut into `n_stages` stages can beat before the ends, where the loads sum up to at
 /// least `total` and the slowest is at least `slowest`.
@@ -214,14 +214,18 @@ impl<'a, C: StageCosts> Search<'a, C> {
         }
         // The few most promising labels of each level mostly lead to the best path or close to
         // it; then the search over all labels has little left to look at.
-        let (few, is_all) = self.best_among(FEW);
-        if is_all {
-            return few;
+        let mut best = None;
+        for many in FEW.into_iter().chain([usize::MAX]) {
+            let (better, is_all) = self.best_among(many);
+            if let Some(better) = better {
+                self.limit = better.0;
+                best = Some(better);
+            }
+            if is_all {
+                break;
+            }
         }
-        if let Some((time, _)) = few {
-            self.limit = time;
-        }
-        self.best_among(usize::MAX).0.or(few)
+        best
     }
 
     /// The fastest path over the most promising labels of each level, so `many`, and whether these
