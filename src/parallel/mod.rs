@@ -2,12 +2,14 @@
 //!
 //! In: a [`Model`](crate::model::Model) and a [`Setting`]. Out: one device's [`Share`], with the
 //! exchanges among devices as operators of its graphs; the [`modes()`] of repeating work in which its
-//! layers can be trained; and what replicas hold and exchange ([`zero`]).
+//! layers can be trained; what replicas hold and exchange ([`zero`]); and which plans a training
+//! framework accepts ([`frameworks`]).
 //!
 //! Not here: how long an exchange takes (see `hardware`), and how layers are cut into stages
 //! (see `placement`).
 
 mod context;
+pub mod frameworks;
 mod modes;
 #[cfg(test)]
 mod properties;
