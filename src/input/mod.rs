@@ -19,6 +19,7 @@ pub mod request;
 pub mod saved;
 pub mod source;
 pub mod space;
+pub mod strategy;
 mod valid;
 
 pub use builtin::model;

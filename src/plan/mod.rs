@@ -9,6 +9,7 @@
 pub mod check;
 mod cost;
 mod file;
+mod given;
 mod job;
 mod layer_facts;
 mod links;
@@ -32,6 +33,10 @@ pub use file::Proof;
 pub use file::StageAnswer;
 pub use file::Training;
 pub use file::Units;
+pub use given::GivenCut;
+pub use given::GivenRecompute;
+pub use given::GivenStrategy;
+pub use given::UnknownRecompute;
 pub use job::Job;
 pub use job::PerParameter;
 pub use job::TimeModel;
