@@ -3,6 +3,7 @@
 //! In: the text of a file and the name it goes by. Out: values of the rooms below, or an
 //! [`InputError`] that names the place. Not here: opening files (see `cli`).
 
+pub mod batch;
 mod builtin;
 pub mod conventions;
 pub mod decimal;
