@@ -17,6 +17,7 @@ mod shard;
 mod share;
 mod tensor;
 mod width;
+mod working;
 pub mod zero;
 
 pub use context::ContextKind;
@@ -32,3 +33,4 @@ pub use share::Tied;
 pub use width::Illegal;
 pub use width::legal_contexts;
 pub use width::legal_widths;
+pub use working::transient;
