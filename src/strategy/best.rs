@@ -282,7 +282,7 @@ impl Planner<'_> {
             ends: self.terms.ends(),
             ..job(around, optimizer, micro_batches, time_model, self.table)?
         };
-        let profile = profile(share, &passes);
+        let profile = profile(share, &passes, time_model);
         job.validate(&profile)?;
         Ok(Timed { passes, profile, job })
     }

@@ -20,6 +20,7 @@ use crate::parallel::zero::Sharding;
 use crate::placement::Choices;
 use crate::placement::Usage;
 use crate::plan::Recompute;
+use crate::plan::TimeModel;
 use crate::units::Bytes;
 use crate::units::Energy;
 use crate::units::Time;
@@ -234,7 +235,10 @@ fn pipeline_bound(
         capacity: terms.usable(memory).0,
         kept: layer.kept.0,
         input: layer.input.0,
-        working: layer.working.0,
+        working: match terms.time_model {
+            TimeModel::Published => 0,
+            TimeModel::OneForwardOneBackward => layer.working.0,
+        },
     };
     PipelineBound::new(limits, |ranks, pipelines| {
         let replicas = pipelines * share.setting.context;
