@@ -488,11 +488,11 @@ mod tests {
     fn published_defaults_are_those_of_the_published_evaluation() {
         let found = complete("published = true").unwrap();
         assert_eq!(found.hardware.name, "icml24");
-        assert_eq!(found.recompute, [Recompute::None, Recompute::Stage]);
+        assert_eq!(found.strategies.recompute, [Recompute::None, Recompute::Stage]);
         assert_eq!((found.optimizer, found.attention), (Optimizer::Sgd, Attention::Stored));
         assert_eq!((found.rule, found.time_model), (Rule::Alone, TimeModel::Published));
-        let auto = complete("published = true\n[job]\nrecompute = [\"auto\"]").unwrap();
-        assert_eq!(auto.recompute, Recompute::ALL);
+        let all = complete("published = true\n[job]\nrecompute = [\"stage\", \"full\", \"none\"]");
+        assert_eq!(all.unwrap().strategies.recompute, Recompute::ALL);
     }
 
     #[test]
@@ -517,9 +517,9 @@ mod tests {
     #[test]
     fn widths_are_filtered_by_default_and_refused_where_they_were_asked_for() {
         let model = "[[model]]\nname = \"gpt2-xl\"\n";
-        assert_eq!(complete(model).unwrap().tensor_parallel, [1]);
+        assert_eq!(complete(model).unwrap().strategies.tensor_parallel, [1]);
         let both = format!("{model}[[model]]\nname = \"bert-large\"\n");
-        assert_eq!(complete(&both).unwrap().tensor_parallel, [1, 2, 4, 8]);
+        assert_eq!(complete(&both).unwrap().strategies.tensor_parallel, [1, 2, 4, 8]);
         let ready = |text: &str| {
             let file = RequestFile::read(text, "r.toml").unwrap();
             ready(&file, "r.toml", &source::no_files).map_err(|error| error.to_string())

@@ -46,6 +46,7 @@ use crate::strategy::Planner;
 use crate::strategy::Terms;
 use crate::strategy::Training;
 use crate::strategy::settings;
+use crate::strategy::shardings;
 
 /// What a user asks, every default filled in.
 struct Request {
@@ -225,13 +226,17 @@ impl Request {
         let planner = Planner { terms, training: &training, table: &self.table };
         let mut asked = Vec::new();
         let mut untimed = None;
-        for (at, division) in training.divisions.iter().enumerate() {
-            match planner.asked(at, &self.chip) {
+        let divisions = training.divisions.iter().enumerate();
+        let ways = divisions.flat_map(|(at, division)| {
+            shardings(terms, division).into_iter().map(move |sharded| (at, sharded))
+        });
+        for (at, sharded) in ways {
+            match planner.asked(at, sharded, &self.chip) {
                 Ok((profile, job)) => {
                     asked.extend(terms.space.recompute.iter().map(|&recompute| Asked {
                         profile: profile.clone(),
                         job: job.clone(),
-                        choices: terms.choices(recompute, division.sharded),
+                        choices: terms.choices(recompute, sharded),
                     }));
                 }
                 Err(reason) => untimed = Some(reason),
