@@ -13,6 +13,7 @@ use super::InputError;
 use super::conventions::Conventions;
 use super::hardware;
 use super::hf_config;
+use super::network;
 use super::numbers::Field;
 use super::numbers::syntax;
 use super::source;
@@ -272,6 +273,7 @@ pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
             field.value(&gib.to_string(), &unknown.problem(), &unknown.allowed())
         })?;
     }
+    network::reaches(&physics.network, request.devices, &Field::new(file, "job.devices"))?;
     let legal = allowed(&request.tensor_parallel, &models);
     if let Some(odd) = request.tensor_parallel.iter().find(|&width| !legal.contains(width)) {
         return Err(illegal_width(*odd, &request, &models, file));

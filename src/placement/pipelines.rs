@@ -190,7 +190,6 @@ pub fn pipelines_worth_trying(
     range: std::ops::RangeInclusive<u64>,
 ) -> Vec<(u64, u64)> {
     let (all, most) = (job.micro_batches, *range.end());
-    let odd = job.links.odd_sizes(width, job.devices);
     let mut counts = Vec::new();
     let mut first = (*range.start()).max(1);
     while first <= most {
@@ -200,9 +199,8 @@ pub fn pipelines_worth_trying(
             1 => most,
             _ => ((all - 1) / (micro_batches - 1)).min(most),
         };
-        let same = odd.partition_point(|&n| n < first)..odd.partition_point(|&n| n <= last);
-        let plain = (first..=last).find(|n| odd[same.clone()].binary_search(n).is_err());
-        counts.extend(odd[same].iter().copied().chain(plain).map(|n| (n, micro_batches)));
+        let tried = job.links.worth_trying(width, first..=last, job.devices);
+        counts.extend(tried.into_iter().map(|n| (n, micro_batches)));
         first = last + 1;
     }
     counts
