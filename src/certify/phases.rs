@@ -131,12 +131,8 @@ impl Phases {
             let group = Group::along(size, self.width);
             network.topology().time(exchange, gradients, group, self.devices).0
         };
-        // On one kind of link a larger ring is never faster. Which link it is changes with the
-        // size only up to that of a node, and once beyond it.
-        let told_apart = match network {
-            Network::Flat(_) => first,
-            Network::Nodes(nodes) => nodes.per_node.saturating_add(1).clamp(first, last),
-        };
+        // On one kind of link a larger ring is never faster; elsewhere each is asked for.
+        let told_apart = if network.is_flat() { first } else { last };
         (first..=told_apart).map(time).min().unwrap_or(0)
     }
 

@@ -14,6 +14,7 @@ use super::batch::LONGEST_DEFAULT_SEQUENCE;
 use super::conventions::Conventions;
 use super::hardware;
 use super::hf_config;
+use super::network;
 use super::numbers::Field;
 use super::numbers::syntax;
 use super::source;
@@ -326,8 +327,10 @@ pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
             field.value(&gib.to_string(), &unknown.problem(), &unknown.allowed())
         })?;
     }
-    let legal = allowed(&request.strategies.tensor_parallel, &models);
-    if let Some(odd) = request.strategies.tensor_parallel.iter().find(|&width| !legal.contains(width)) {
+    network::reaches(&physics.network, request.devices, &Field::new(file, "job.devices"))?;
+    let widths = &request.strategies.tensor_parallel;
+    let legal = allowed(widths, &models);
+    if let Some(odd) = widths.iter().find(|&width| !legal.contains(width)) {
         return Err(illegal_width(*odd, &request, &models, file));
     }
     let file = file.to_owned();

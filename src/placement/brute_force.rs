@@ -9,10 +9,9 @@ use super::Problem;
 use super::Rank;
 use super::Usage;
 use super::solve;
-use crate::hardware::network::Flat;
+use crate::hardware::network::Levels;
 use crate::hardware::network::Link;
 use crate::hardware::network::Network;
-use crate::hardware::network::Nodes;
 use crate::parallel::Order;
 use crate::parallel::zero::Zero;
 use crate::plan::Answer;
@@ -240,9 +239,9 @@ fn links(noise: &mut Noise) -> Links {
     match kind {
         0 => {
             let (inside, between) = (link(4), link(1));
-            Links::Network(Network::Nodes(Nodes { per_node, inside, between }))
+            Links::Network(Network::Levels(Levels::nodes(per_node, inside, between).unwrap()))
         }
-        1 => Links::Network(Network::Flat(Flat { link: link(2) })),
+        1 => Links::Network(Network::flat(link(2))),
         _ => Links::Rate { power: 0, rate, longest: 1 << 40 },
     }
 }
@@ -356,8 +355,8 @@ fn instance_on_nodes(noise: &mut Noise) -> Instance {
         latency: Time(noise.below(4)),
     };
     let (inside, between) = (link(), link());
-    let nodes = Nodes { per_node: 1 + noise.below(24), inside, between };
-    base.job.links = Links::Network(Network::Nodes(nodes));
+    let nodes = Levels::nodes(1 + noise.below(24), inside, between).unwrap();
+    base.job.links = Links::Network(Network::Levels(nodes));
     base.job.devices = 1 + noise.below(90);
     base.job.micro_batches = 1 + noise.below(120);
     base

@@ -22,10 +22,9 @@ use crate::hardware::Design;
 use crate::hardware::HbmBandwidth;
 use crate::hardware::Physics;
 use crate::hardware::Port;
-use crate::hardware::network::Flat;
+use crate::hardware::network::Levels;
 use crate::hardware::network::Link;
 use crate::hardware::network::Network;
-use crate::hardware::network::Nodes;
 use crate::model::Attention;
 use crate::model::Masked;
 use crate::model::Modules;
@@ -86,14 +85,12 @@ fn network(noise: &mut Noise) -> Network {
     };
     let rate = noise.of(&[1_000_000, 100_000_000, 50_000_000_000]);
     let latency = noise.of(&[0, 1_000_000]);
-    match noise.below(3) {
-        0 => Network::Flat(Flat { link: link(rate, latency) }),
-        _ => Network::Nodes(Nodes {
-            per_node: noise.of(&[2, 3, 4, 5, 8]),
-            inside: link(rate * noise.of(&[1, 8, 1000]), latency),
-            between: link(rate, latency),
-        }),
+    if noise.below(3) == 0 {
+        return Network::flat(link(rate, latency));
     }
+    let per_node = noise.of(&[2, 3, 4, 5, 8]);
+    let inside = link(rate * noise.of(&[1, 8, 1000]), latency);
+    Network::Levels(Levels::nodes(per_node, inside, link(rate, latency)).unwrap())
 }
 
 fn physics(noise: &mut Noise) -> Physics {
