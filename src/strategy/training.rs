@@ -137,7 +137,12 @@ impl Training {
         }
         let mut divisions = Vec::new();
         let settings = settings(&model, sequence, terms);
-        for devices in terms.cluster.network.scopes(terms.cluster.devices) {
+        let mut scopes = terms.cluster.network.scopes(terms.cluster.devices);
+        if terms.space.framework != Framework::Any {
+            // Such plans use all devices.
+            scopes.truncate(1);
+        }
+        for devices in scopes {
             let cluster = Cluster { devices, ..terms.cluster };
             for &setting in settings.iter().filter(|setting| setting.devices() <= devices) {
                 let share = shard(&model, setting)?;
