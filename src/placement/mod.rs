@@ -20,6 +20,7 @@ mod cut;
 mod downsets;
 mod interleaved;
 mod labels;
+mod layout;
 mod layout_bounds;
 mod layouts;
 mod obstacle;
