@@ -23,6 +23,7 @@ mod downsets;
 mod interleaved;
 mod joint;
 mod labels;
+mod layout;
 mod layout_bounds;
 mod layouts;
 mod obstacle;
