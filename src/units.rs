@@ -166,6 +166,20 @@ impl Bandwidth {
         self.0.get()
     }
 
+    /// So many links side by side.
+    #[must_use]
+    pub fn times(self, links: u64) -> Self {
+        Self(NonZeroU64::new(links).map_or(self.0, |links| self.0.saturating_mul(links)))
+    }
+
+    /// So many thousandths of the rate, rounded down, but never nothing.
+    #[must_use]
+    pub fn thousandths(self, thousandths: u16) -> Self {
+        let rate = u128::from(self.0.get()) * u128::from(thousandths) / 1000;
+        let rate = u64::try_from(rate).ok().and_then(NonZeroU64::new);
+        Self(rate.unwrap_or(NonZeroU64::MIN))
+    }
+
     /// The time to move `size`, rounded up: a started picosecond is waited for.
     pub fn transfer(self, size: Bytes) -> Time {
         Time(

@@ -1,6 +1,5 @@
 //! Memory of a pipeline's first stage beside what Korthikanti et al. (2023) publish.
 
-use phaze::hardware::network::Flat;
 use phaze::hardware::network::Link;
 use phaze::hardware::network::Network;
 use phaze::input;
@@ -106,7 +105,7 @@ fn first_stage(run: &Run, attention: Attention, sequence_parallel: bool) -> Memo
         micro_batches: run.batch / run.micro_batch,
         devices: run.stages * run.width,
         memory: 80 << 30,
-        links: Links::Network(Network::Flat(Flat { link: Link { bandwidth, latency: Time(0) } })),
+        links: Links::Network(Network::flat(Link { bandwidth, latency: Time(0) })),
         per_parameter: PerParameter {
             weight: optimizer.weight().0,
             gradient: optimizer.gradient().0,

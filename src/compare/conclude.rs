@@ -9,6 +9,7 @@ use super::sensitivity::sensitivities;
 use crate::placement::Obstacle;
 use crate::placement::Problem;
 use crate::placement::fits;
+use crate::strategy::shardings;
 use crate::placement::obstacle;
 use crate::plan::Recompute;
 use crate::search::BestByHbm;
@@ -282,11 +283,15 @@ impl Concluding<'_> {
         let sizes = setup.request.space.hbm_gib.iter().enumerate();
         let (hbm, gib) = sizes.max_by_key(|(_, gib)| **gib)?;
         let chip = setup.chip(0, hbm);
-        let (profile, job) = self.evaluator.planner(model).asked(division, &chip).ok()?;
+        let shardings = shardings(&setup.terms, &training.divisions[division]);
+        // What shares most holds least.
+        let sharded = shardings.into_iter().max().flatten();
+        let (profile, job) =
+            self.evaluator.planner(model).asked(division, sharded, &chip).ok()?;
         let least = [Recompute::AsNeeded, Recompute::Full, Recompute::Stage, Recompute::None];
         let asked = &setup.terms.space.recompute;
         let recompute = least.into_iter().find(|how| asked.contains(how)).or(asked.last().copied())?;
-        let choices = setup.terms.choices(recompute, training.divisions[division].sharded);
+        let choices = setup.terms.choices(recompute, sharded);
         let problem = Problem { profile: &profile, job: &job, choices: &choices };
         if fits(&problem) {
             return None;

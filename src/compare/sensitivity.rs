@@ -241,19 +241,9 @@ fn gigabytes(rate: Bandwidth) -> f64 {
     rate.as_bytes_per_second() as f64 / 1e9
 }
 
-/// Turns every link; answers the rate of the fastest, before and after.
+/// Turns every link; answers the rate to the nearest neighbours, before and after.
 fn network(network: &mut Network, by: Factor) -> (f64, f64) {
-    match network {
-        Network::Flat(flat) => {
-            let from = flat.link.bandwidth;
-            flat.link.bandwidth = by.of_rate(from);
-            (gigabytes(from), gigabytes(flat.link.bandwidth))
-        }
-        Network::Nodes(nodes) => {
-            let from = nodes.inside.bandwidth;
-            nodes.inside.bandwidth = by.of_rate(from);
-            nodes.between.bandwidth = by.of_rate(nodes.between.bandwidth);
-            (gigabytes(from), gigabytes(nodes.inside.bandwidth))
-        }
-    }
+    let from = network.nearest_bandwidth();
+    *network = network.with_bandwidths(|rate| by.of_rate(rate));
+    (gigabytes(from), gigabytes(network.nearest_bandwidth()))
 }

@@ -50,7 +50,6 @@ mod tests {
     use crate::hardware::Physics;
     use crate::hardware::Port;
     use crate::hardware::Use;
-    use crate::hardware::network::Flat;
     use crate::hardware::network::Link;
     use crate::hardware::network::Network;
     use crate::model::Axis;
@@ -83,7 +82,7 @@ mod tests {
         // One byte per tick.
         let bandwidth = Bandwidth::bytes_per_second(Time::PER_SECOND).unwrap();
         let link = Link { bandwidth, latency: Time(7) };
-        let cluster = Cluster { devices: 8, network: Network::Flat(Flat { link }) };
+        let cluster = Cluster { devices: 8, network: Network::flat(link) };
         let spec = spec(cluster.network);
         let costs = |kind, times| {
             let axis = Axis::Context;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::InputError;
+use super::network::RawNetwork;
+use super::network::rate;
 use super::numbers::Field;
 use super::numbers::syntax;
 use crate::compare::References;
@@ -12,15 +14,9 @@ use crate::hardware::Design;
 use crate::hardware::HbmBandwidth;
 use crate::hardware::Physics;
 use crate::hardware::Port;
-use crate::hardware::network::Flat;
-use crate::hardware::network::Link;
-use crate::hardware::network::Network;
-use crate::hardware::network::Nodes;
 use crate::parallel::frameworks::Framework;
-use crate::units::Bandwidth;
 use crate::units::Bytes;
 use crate::units::Frequency;
-use crate::units::Time;
 
 /// A design together with the physics it is built in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +84,7 @@ pub fn hardware(text: &str, file: &str) -> Result<Hardware, InputError> {
     let base = raw(BASE, "tpuv4-like")?;
     let mut found = raw(text, file)?;
     found.physics.fill_in(base.physics);
-    if found.network.gb_per_s.is_none() {
+    if found.network.is_absent() {
         found.network = base.network;
     }
     let physics = physics(&found, file)?;
@@ -181,15 +177,6 @@ struct RawPhysics {
     hbm_pj_per_8_bytes: Option<f64>,
     network_pj_per_bit: Option<f64>,
     static_w_per_mm2: Option<f64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table")]
-struct RawNetwork {
-    gb_per_s: Option<f64>,
-    latency_us: Option<f64>,
-    devices_per_node: Option<u64>,
-    between_gb_per_s: Option<f64>,
 }
 
 impl RawPhysics {
@@ -300,14 +287,8 @@ fn physics(found: &RawFile, file: &str) -> Result<Physics, InputError> {
         hbm_fj: scaled("hbm_pj_per_8_bytes", raw.hbm_pj_per_8_bytes, 1e3, 0.0, 1e6)?,
         network_fj_per_byte: scaled("network_pj_per_bit", raw.network_pj_per_bit, 8e3, 0.0, 1e6)?,
         static_uw_per_mm2: scaled("static_w_per_mm2", raw.static_w_per_mm2, 1e6, 0.0, 1e3)?,
-        network: network(&found.network, file)?,
+        network: found.network.read(file)?,
     })
-}
-
-/// A rate in bytes per second from GB/s.
-fn rate(field: &Field, gb_per_s: f64) -> Result<Bandwidth, InputError> {
-    let rate = field.scaled(gb_per_s, 1e9, 1e-3, 1e6)?;
-    Ok(Bandwidth::bytes_per_second(rate).expect("a rate in range is not zero"))
 }
 
 fn hbm_bandwidth(raw: &RawPhysics, file: &str) -> Result<HbmBandwidth, InputError> {
@@ -329,29 +310,6 @@ fn hbm_bandwidth(raw: &RawPhysics, file: &str) -> Result<HbmBandwidth, InputErro
             }
             rates.sort_unstable();
             Ok(HbmBandwidth::BySize(rates))
-        }
-    }
-}
-
-fn network(raw: &RawNetwork, file: &str) -> Result<Network, InputError> {
-    let field = |name: &str| Field::new(file, &format!("network.{name}"));
-    let gb_per_s =
-        raw.gb_per_s.ok_or_else(|| field("gb_per_s").missing("give a rate per device"))?;
-    let latency = field("latency_us").scaled(raw.latency_us.unwrap_or(0.0), 1e6, 0.0, 1e6)?;
-    let link = |bandwidth| Link { bandwidth, latency: Time(latency) };
-    let inside = link(rate(&field("gb_per_s"), gb_per_s)?);
-    match (raw.devices_per_node, raw.between_gb_per_s) {
-        (None, None) => Ok(Network::Flat(Flat { link: inside })),
-        (Some(per_node), Some(between)) => Ok(Network::Nodes(Nodes {
-            per_node: field("devices_per_node").whole(per_node, 1, 1 << 20)?,
-            inside,
-            between: link(rate(&field("between_gb_per_s"), between)?),
-        })),
-        (Some(_), None) => {
-            Err(field("between_gb_per_s").missing("a network of nodes needs its rate between them"))
-        }
-        (None, Some(_)) => {
-            Err(field("devices_per_node").missing("a rate between nodes needs their size"))
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod graph;
 pub mod hardware;
 pub mod hf_config;
 pub mod jobs;
+mod network;
 mod numbers;
 pub mod place;
 pub mod profile;

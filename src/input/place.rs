@@ -11,6 +11,7 @@ use super::batch::nearest_batch;
 use super::hardware::Hardware;
 use super::hardware::preset;
 use super::hf_config;
+use super::network;
 use super::numbers::Field;
 use super::source;
 use super::source::Reader;
@@ -179,6 +180,8 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
     };
     let Question { hardware, knobs, published, .. } = &question;
     let (hardware, chip) = accelerator(hardware, knobs, Conventions::of(*published), file)?;
+    let field = Field::new(file, "devices");
+    network::reaches(&hardware.physics.network, question.devices, &field)?;
     let vector_costs = Conventions::of(question.published).vector_costs;
     let terms = Terms {
         design: hardware.name,

@@ -14,6 +14,7 @@ use super::batch::LONGEST_DEFAULT_SEQUENCE;
 use super::conventions::Conventions;
 use super::hardware;
 use super::hf_config;
+use super::network;
 use super::numbers::Field;
 use super::numbers::syntax;
 use super::source;
@@ -326,8 +327,10 @@ pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
             field.value(&gib.to_string(), &unknown.problem(), &unknown.allowed())
         })?;
     }
-    let legal = allowed(&request.strategies.tensor_parallel, &models);
-    if let Some(odd) = request.strategies.tensor_parallel.iter().find(|&width| !legal.contains(width)) {
+    network::reaches(&physics.network, request.devices, &Field::new(file, "job.devices"))?;
+    let widths = &request.strategies.tensor_parallel;
+    let legal = allowed(widths, &models);
+    if let Some(odd) = widths.iter().find(|&width| !legal.contains(width)) {
         return Err(illegal_width(*odd, &request, &models, file));
     }
     let file = file.to_owned();
@@ -488,11 +491,11 @@ mod tests {
     fn published_defaults_are_those_of_the_published_evaluation() {
         let found = complete("published = true").unwrap();
         assert_eq!(found.hardware.name, "icml24");
-        assert_eq!(found.recompute, [Recompute::None, Recompute::Stage]);
+        assert_eq!(found.strategies.recompute, [Recompute::None, Recompute::Stage]);
         assert_eq!((found.optimizer, found.attention), (Optimizer::Sgd, Attention::Stored));
         assert_eq!((found.rule, found.time_model), (Rule::Alone, TimeModel::Published));
-        let auto = complete("published = true\n[job]\nrecompute = [\"auto\"]").unwrap();
-        assert_eq!(auto.recompute, Recompute::ALL);
+        let all = complete("published = true\n[job]\nrecompute = [\"stage\", \"full\", \"none\"]");
+        assert_eq!(all.unwrap().strategies.recompute, Recompute::ALL);
     }
 
     #[test]
@@ -517,9 +520,9 @@ mod tests {
     #[test]
     fn widths_are_filtered_by_default_and_refused_where_they_were_asked_for() {
         let model = "[[model]]\nname = \"gpt2-xl\"\n";
-        assert_eq!(complete(model).unwrap().tensor_parallel, [1]);
+        assert_eq!(complete(model).unwrap().strategies.tensor_parallel, [1]);
         let both = format!("{model}[[model]]\nname = \"bert-large\"\n");
-        assert_eq!(complete(&both).unwrap().tensor_parallel, [1, 2, 4, 8]);
+        assert_eq!(complete(&both).unwrap().strategies.tensor_parallel, [1, 2, 4, 8]);
         let ready = |text: &str| {
             let file = RequestFile::read(text, "r.toml").unwrap();
             ready(&file, "r.toml", &source::no_files).map_err(|error| error.to_string())

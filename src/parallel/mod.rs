@@ -18,6 +18,7 @@ mod shard;
 mod share;
 mod tensor;
 mod width;
+mod working;
 pub mod zero;
 
 pub use context::ContextKind;
@@ -37,3 +38,4 @@ pub use width::Illegal;
 pub use width::check as is_legal;
 pub use width::legal_contexts;
 pub use width::legal_widths;
+pub use working::transient;

@@ -211,12 +211,15 @@ impl Walk {
 
 /// What no way to go on from a state can beat, each figure for itself.
 ///
-/// With P the sum of loads before, R of the rest, r one of its stages and T the time before ends:
+/// With P the sum of loads before, R of the rest, r one of its stages, f, b and l its passes and
+/// load, and T the time before ends:
 ///
-/// - both turns at the last stage: T ≥ (m − p + r) · l_r − P(r) + 2 · (P + R), and T ≥ P + R;
-/// - both turns at r: T ≥ P(r − 1) + m · l_r;
-/// - one turn at each: T ≥ P + R + (m − p + r) · l_r + (p − 1 − r) · max(f_r, b_r), and with fewer
-///   micro-batches than stages from r on T ≥ P + R + (m − 1) · max(f_r, b_r).
+/// ```text
+/// both turns at the last stage   T ≥ (m − p + r) · l − P(r) + 2 · (P + R)   and   T ≥ P + R
+/// both turns at r                T ≥ P(r − 1) + m · l
+/// one turn at each               T ≥ P + R + (m − p + r) · l + (p − 1 − r) · max(f, b)
+///   where m < p − r              T ≥ P + R + (m − 1) · max(f, b)
+/// ```
 ///
 /// All grow with every load, so the least over all ways to go on follows from the last stage on. Of
 /// the first, the end of any stage may follow; of the others, that of a stage before.

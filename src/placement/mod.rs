@@ -191,6 +191,18 @@ pub fn solve(problem: &Problem, incumbent: Option<Rank>) -> Result<Solved, TooMa
     }
 }
 
+/// The best of several problems, with its place among them; among equals the first wins.
+pub fn best_of(problems: &[Problem]) -> Result<Option<(usize, Found)>, TooManyBranches> {
+    let mut best: Option<(usize, Found)> = None;
+    for (place, problem) in problems.iter().enumerate() {
+        let limit = best.as_ref().map(|(_, found)| Rank { choice: Choice::default(), ..found.rank });
+        if let Some(found) = solve(problem, limit)?.best {
+            best = Some((place, found));
+        }
+    }
+    Ok(best)
+}
+
 /// Whether any placement fits.
 pub fn fits(problem: &Problem) -> bool {
     let Problem { profile, job, choices } = *problem;

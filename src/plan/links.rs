@@ -38,7 +38,7 @@ impl Links {
         match *self {
             Self::Rate { power, rate, longest } => capped(scaled(size, power, rate), longest),
             Self::Network(network) => {
-                let exchange = if wraps { Exchange::Send } else { Exchange::Send };
+                let exchange = if wraps { Exchange::RingSend } else { Exchange::Send };
                 network.topology().time(exchange, Bytes(size), group, devices).0
             }
         }
@@ -72,8 +72,8 @@ impl Links {
         }
     }
 
-    /// Ticks until all of a group hold the sum of a tensor of `size`, for the fastest of the groups
-    /// of these numbers of members, `stride` apart.
+    /// Ticks until all of a group hold the sum of a tensor of `size`, that no group
+    /// of these numbers of members, at least `stride` apart, can beat.
     pub(super) fn least_all_reduce(
         &self,
         size: u64,
@@ -107,12 +107,12 @@ impl Links {
         }
     }
 
-    /// The numbers of copies, `stride` apart, that have to be looked at one by one, in order: of
-    /// two others, the smaller is never the slower.
-    pub fn odd_sizes(&self, stride: u64, devices: u64) -> Vec<u64> {
+    /// Of these numbers of copies, `stride` apart, those that could be the best: of every other one
+    /// a smaller one among them is never the slower.
+    pub fn worth_trying(&self, stride: u64, copies: RangeInclusive<u64>, devices: u64) -> Vec<u64> {
         match self {
-            Self::Rate { .. } => Vec::new(),
-            Self::Network(network) => network.topology().odd_sizes(stride, devices),
+            Self::Rate { .. } => copies.take(1).collect(),
+            Self::Network(network) => network.topology().worth_trying(stride, copies, devices),
         }
     }
 

@@ -20,7 +20,7 @@ mod passes;
 mod pipeline;
 mod profile;
 mod question;
-mod repeated;
+pub mod repeated;
 mod rules;
 pub mod schedule;
 mod simulate;

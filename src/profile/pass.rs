@@ -223,7 +223,6 @@ mod tests {
     use crate::hardware::HbmBandwidth;
     use crate::hardware::Physics;
     use crate::hardware::Port;
-    use crate::hardware::network::Flat;
     use crate::hardware::network::Link;
     use crate::hardware::network::Network;
     use crate::units::Bandwidth;
@@ -245,7 +244,7 @@ mod tests {
             hbm_fj: 1,
             network_fj_per_byte: 1,
             static_uw_per_mm2: 1,
-            network: Network::Flat(Flat { link: Link { bandwidth: rate, latency: Time(0) } }),
+            network: Network::flat(Link { bandwidth: rate, latency: Time(0) }),
         };
         let (designs, _) = DesignSpace::published().designs(&physics);
         let two_of_each = |design: &Design| (design.tensor_cores, design.vector_cores) == (2, 2);

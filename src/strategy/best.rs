@@ -6,6 +6,7 @@
 //! once; every other price is that of each shape's fastest cut ([`cheapest`]).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Terms;
 use super::bound::Figures;
@@ -17,6 +18,7 @@ use super::fastest;
 use super::price::Price;
 use super::price::Standing;
 use super::training::Division;
+use super::training::Sharded;
 use super::training::Training;
 use crate::estimate::EstimateTable;
 use crate::estimate::TooLarge;
@@ -52,8 +54,8 @@ pub struct Planner<'a> {
 pub struct Best {
     /// In figures.
     pub chosen: Chosen,
-    /// Which division of the model.
-    pub division: usize,
+    /// The model divided so.
+    pub division: Arc<Division>,
     /// Which layers form which stage.
     pub found: Found,
     /// The layers at that width and micro-batch.
@@ -86,7 +88,10 @@ pub(super) struct Timed {
 
 /// How good a strategy is; less is better. Among equals the faster wins, then fewer devices, fewer
 /// virtual stages, and the choice and division that come first.
-pub(super) type Score = (u128, Rank, usize);
+pub(super) type Score = (u128, Rank, Way);
+
+/// Which division of the model, and what replicas exchange inside its layers.
+pub(super) type Way = (usize, Option<Sharded>);
 
 /// A strategy that was found, and how good it is.
 #[derive(Clone, Debug)]
@@ -105,7 +110,7 @@ pub(super) struct Searched {
 
 /// Divisions timed on one chip, each when first asked for; `None` where an operator is too large to
 /// be timed: such a division is left out.
-pub(super) type TimedDivisions = BTreeMap<usize, Option<Timed>>;
+pub(super) type TimedDivisions = BTreeMap<Way, Option<Timed>>;
 
 impl Planner<'_> {
     /// The best way to train on a chip, whose bounds were prepared; `None` where nothing fits.
@@ -116,15 +121,15 @@ impl Planner<'_> {
         };
         let mut variants = bound.variants(self.terms, self.training, chip, figures);
         let price = |variant: &Variant| self.terms.price.of(variant.least);
-        variants.sort_unstable_by_key(|v| (price(v), v.division, v.recompute));
+        variants.sort_unstable_by_key(|v| (price(v), v.division, v.sharded, v.recompute));
         let mut timed = TimedDivisions::new();
         let Searched { best, open } = self.search(chip, &variants, &mut timed);
         let Candidate { score, found } = best?;
         let least = self.least_price(chip, &variants, &timed, score.0);
-        let (_, _, division) = score;
-        let timed = timed.remove(&division).flatten()?;
+        let (_, _, way) = score;
+        let timed = timed.remove(&way).flatten()?;
         let open = open.filter(|&least| least < found.rank.time);
-        Some(Best { open, ..self.settled(chip, division, found, timed, least) })
+        Some(Best { open, ..self.settled(chip, way, found, timed, least) })
     }
 
     /// The best way to train on any chip.
@@ -140,8 +145,14 @@ impl Planner<'_> {
     }
 
     /// The profile and the job of one division on a chip.
-    pub fn asked(&self, at: usize, chip: &Accelerator) -> Result<(Profile, Job), Untimed> {
-        let Timed { profile, job, .. } = self.measure(&self.training.divisions[at], chip)?;
+    pub fn asked(
+        &self,
+        at: usize,
+        sharded: Option<Sharded>,
+        chip: &Accelerator,
+    ) -> Result<(Profile, Job), Untimed> {
+        let division = self.training.division(at, sharded, self.terms);
+        let Timed { profile, job, .. } = self.measure(&division, chip)?;
         Ok((profile, job))
     }
 
@@ -187,13 +198,13 @@ impl Planner<'_> {
     fn settled(
         &self,
         chip: &Accelerator,
-        at: usize,
+        way: Way,
         found: Found,
         timed: Timed,
         least_price: u128,
     ) -> Best {
-        let division = &self.training.divisions[at];
-        let standing = self.measured(chip, division, &timed, &found);
+        let division = self.training.division(way.0, way.1, self.terms);
+        let standing = self.measured(chip, &division, &timed, &found);
         let setting = &division.share.setting;
         let placement = &found.placement;
         let chosen = Chosen {
@@ -217,7 +228,7 @@ impl Planner<'_> {
             devices: found.rank.devices,
         };
         let Timed { profile, job, .. } = timed;
-        Best { chosen, division: at, found, profile, job, open: None }
+        Best { chosen, division, found, profile, job, open: None }
     }
 
     /// The time and energy of a placement; `None` where it draws more than the cap.
@@ -282,7 +293,7 @@ impl Planner<'_> {
             ends: self.terms.ends(),
             ..job(around, optimizer, micro_batches, time_model, self.table)?
         };
-        let profile = profile(share, &passes);
+        let profile = profile(share, &passes, time_model);
         job.validate(&profile)?;
         Ok(Timed { passes, profile, job })
     }

@@ -13,13 +13,16 @@ use super::roofline::PeakRates;
 use super::roofline::Sketch;
 use super::roofline::lowered;
 use super::training::Division;
+use super::training::Sharded;
 use super::training::Training;
+use super::training::shardings;
 use crate::hardware::Accelerator;
 use crate::parallel::LayerShare;
 use crate::parallel::zero::Sharding;
 use crate::placement::Choices;
 use crate::placement::Usage;
 use crate::plan::Recompute;
+use crate::plan::TimeModel;
 use crate::units::Bytes;
 use crate::units::Energy;
 use crate::units::Time;
@@ -38,8 +41,8 @@ pub struct SpaceBound {
 struct DivisionBound {
     /// By array shape, then by kind of layer, forward and backward.
     sketches: Vec<Vec<[Sketch; 2]>>,
-    /// By size of off-chip memory, then by recompute choice.
-    pipelines: Vec<Vec<(Recompute, PipelineBound)>>,
+    /// By size of off-chip memory, then by what is exchanged inside layers and computed again.
+    pipelines: Vec<Vec<(Option<Sharded>, Recompute, PipelineBound)>>,
     /// By array shape: bytes between arrays and their buffers, forward and backward.
     array_bytes: Vec<[u128; 2]>,
     repeated: (usize, u64),
@@ -52,6 +55,8 @@ struct DivisionBound {
 pub struct Variant {
     /// Which division of the training.
     pub division: usize,
+    /// What replicas exchange inside every layer, where they do.
+    pub sharded: Option<Sharded>,
     /// What is computed again.
     pub recompute: Recompute,
     /// The least time and energy of a batch.
@@ -102,7 +107,7 @@ impl SpaceBound {
         let mut variants = Vec::new();
         for (division, bound) in self.divisions.iter().enumerate() {
             let times = bound.layer_times(array, &rates, &mut scratch);
-            for (recompute, pipeline) in &bound.pipelines[memory] {
+            for (sharded, recompute, pipeline) in &bound.pipelines[memory] {
                 let Some(time) = pipeline.least_time(times) else { continue };
                 let energy = match figures {
                     Figures::Time => Energy::ZERO,
@@ -113,7 +118,8 @@ impl SpaceBound {
                     }
                 };
                 let least = Standing { time: Time(time), energy };
-                variants.push(Variant { division, recompute: *recompute, least });
+                let (sharded, recompute) = (*sharded, *recompute);
+                variants.push(Variant { division, sharded, recompute, least });
             }
         }
         variants
@@ -141,8 +147,15 @@ impl DivisionBound {
             division.needs().iter().map(both).collect()
         });
         let pipelines = memories.iter().map(|&memory| {
-            let choices = terms.space.recompute.iter();
-            choices.map(|&how| (how, pipeline_bound(terms, division, memory, how))).collect()
+            let ways = shardings(terms, division).into_iter().flat_map(|sharded| {
+                let choices = terms.space.recompute.iter();
+                choices.map(move |&recompute| (sharded, recompute))
+            });
+            ways.map(|(sharded, recompute)| {
+                let bound = pipeline_bound(terms, division, memory, (sharded, recompute));
+                (sharded, recompute, bound)
+            })
+            .collect()
         });
         Self {
             sketches: sketches.collect(),
@@ -217,13 +230,13 @@ fn pipeline_bound(
     terms: &Terms,
     division: &Division,
     memory: Bytes,
-    recompute: Recompute,
+    (sharded, recompute): (Option<Sharded>, Recompute),
 ) -> PipelineBound {
     let share = &division.share;
     let (kind, repeated) = division.repeated;
     let layer: &LayerShare = &share.kinds[kind];
     let micro_batches = terms.global_batch / share.setting.micro_batch;
-    let choices = terms.choices(recompute, division.sharded);
+    let choices = terms.choices(recompute, sharded);
     let limits = PipelineLimits {
         pipelines: most_pipelines(&choices, division, micro_batches),
         micro_batches,
@@ -234,7 +247,10 @@ fn pipeline_bound(
         capacity: terms.usable(memory).0,
         kept: layer.kept.0,
         input: layer.input.0,
-        working: layer.working.0,
+        working: match terms.time_model {
+            TimeModel::Published => 0,
+            TimeModel::OneForwardOneBackward => layer.working.0,
+        },
     };
     PipelineBound::new(limits, |ranks, pipelines| {
         let replicas = pipelines * share.setting.context;

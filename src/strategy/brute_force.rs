@@ -3,12 +3,17 @@
 
 #![cfg(test)]
 
+use std::collections::BTreeMap;
+
+use super::Division;
 use super::Figures;
 use super::Planner;
 use super::Price;
 use super::Standing;
 use super::Terms;
 use super::Training;
+use super::best::Timed;
+use super::shardings;
 use crate::estimate::EstimateTable;
 use crate::estimate::Options;
 use crate::hardware::Accelerator;
@@ -17,18 +22,32 @@ use crate::hardware::Design;
 use crate::hardware::HbmBandwidth;
 use crate::hardware::Physics;
 use crate::hardware::Port;
-use crate::hardware::network::Flat;
+use crate::hardware::network::Levels;
 use crate::hardware::network::Link;
 use crate::hardware::network::Network;
-use crate::hardware::network::Nodes;
 use crate::model::Attention;
+use crate::model::Masked;
+use crate::model::Modules;
 use crate::model::Optimizer;
 use crate::model::families;
 use crate::model::spec::Spec;
 use crate::model::spec::examples;
+use crate::parallel::ContextKind;
+use crate::parallel::Order;
+use crate::parallel::frameworks::Framework;
+use crate::parallel::zero::Zero;
+use crate::placement::Choices;
+use crate::placement::Usage;
+use crate::plan::Job;
+use crate::plan::Limits;
+use crate::plan::PassOrder;
 use crate::plan::Pipeline;
 use crate::plan::Placement;
+use crate::plan::Profile;
+use crate::plan::RankCost;
 use crate::plan::Recompute;
+use crate::plan::Shape;
+use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::plan::cost;
 use crate::schedule::Rule;
@@ -66,14 +85,12 @@ fn network(noise: &mut Noise) -> Network {
     };
     let rate = noise.of(&[1_000_000, 100_000_000, 50_000_000_000]);
     let latency = noise.of(&[0, 1_000_000]);
-    match noise.below(3) {
-        0 => Network::Flat(Flat { link: link(rate, latency) }),
-        _ => Network::Nodes(Nodes {
-            per_node: noise.of(&[2, 3, 4, 5, 8]),
-            inside: link(rate * noise.of(&[1, 8, 1000]), latency),
-            between: link(rate, latency),
-        }),
+    if noise.below(3) == 0 {
+        return Network::flat(link(rate, latency));
     }
+    let per_node = noise.of(&[2, 3, 4, 5, 8]);
+    let inside = link(rate * noise.of(&[1, 8, 1000]), latency);
+    Network::Levels(Levels::nodes(per_node, inside, link(rate, latency)).unwrap())
 }
 
 fn physics(noise: &mut Noise) -> Physics {
@@ -121,17 +138,16 @@ fn instance(noise: &mut Noise) -> Instance {
         TimeModel::OneForwardOneBackward,
         TimeModel::Published,
     ]);
+    let micro_batches: Vec<u64> = [1, 2, 3].into_iter().filter(divides).collect();
+    let attention = noise.of(&[Attention::Stored, Attention::Recomputed]);
     let terms = Terms {
         design: "toy".into(),
         cluster: Cluster { devices: 1 + noise.below(12), network: physics.network },
         global_batch,
-        micro_batches: [1, 2, 3].into_iter().filter(divides).collect(),
-        widths: vec![1, 2, 4],
-        recompute: Recompute::ALL.to_vec(),
-        data_parallel: 1..=u64::MAX,
-        stages: 1..=usize::MAX,
-        sequence_parallel: noise.below(2) == 0,
-        attention: noise.of(&[Attention::Stored, Attention::Recomputed]),
+        space: space(noise, micro_batches, time_model),
+        reserve_per_mille: noise.of(&[0, 60]),
+        attention,
+        masked: noise.of(&[Masked::Computed, Masked::Skipped]),
         element: Bytes(2),
         optimizer: noise.of(&[Optimizer::AdamMixed, Optimizer::Sgd]),
         time_model,
@@ -144,6 +160,28 @@ fn instance(noise: &mut Noise) -> Instance {
     Instance { chip, terms, training }
 }
 
+/// Some axes free, some not.
+fn space(noise: &mut Noise, micro_batches: Vec<u64>, time_model: TimeModel) -> StrategySpace {
+    if time_model == TimeModel::Published {
+        return StrategySpace::plain(micro_batches, vec![1, 2, 4], Recompute::ALL.to_vec());
+    }
+    let framework = noise.of(&[Framework::Any, Framework::Any, Framework::Megatron]);
+    let recompute = noise.of(&[Recompute::None, Recompute::AsNeeded, Recompute::EVERY_LAYER]);
+    let sizes = if noise.below(2) == 0 { micro_batches } else { vec![1] };
+    StrategySpace {
+        sequence_parallel: vec![false, true],
+        context_parallel: if noise.below(2) == 0 { vec![1] } else { vec![1, 2] },
+        context_kinds: vec![noise.of(&ContextKind::ALL)],
+        chunks: Limits { least: 1, most: noise.of(&[1, 2, 3]) },
+        zero: Zero::ALL[..usize::try_from(1 + noise.below(4)).unwrap()].to_vec(),
+        zero_in_pipelines: Zero::ALL[..usize::try_from(1 + noise.below(2)).unwrap()].to_vec(),
+        orders: Order::MEGATRON.to_vec(),
+        repeated: vec![Modules::NONE],
+        framework,
+        ..StrategySpace::plain(sizes, vec![1, 2], vec![recompute])
+    }
+}
+
 /// A strategy with the least and the most that its fastest cuts cost: cuts may be equally fast.
 struct Strategy {
     least: Standing,
@@ -151,44 +189,114 @@ struct Strategy {
     devices: u64,
 }
 
-/// Every division, recompute choice, number of replicas and of stages, with its fastest cuts.
+/// Every way to divide the model, and every shape of it with its fastest cuts.
 fn every_strategy(instance: &Instance, planner: &Planner) -> Vec<Strategy> {
     let Instance { chip, terms, training } = instance;
     let mut found = Vec::new();
-    for division in &training.divisions {
-        let timed = planner.timed(division, chip).unwrap();
-        let (profile, job) = (&timed.profile, &timed.job);
-        let n = profile.n_layers();
-        let energy = planner.batch_energy(chip, division, &timed);
-        for &recompute in &terms.recompute {
-            for data_parallel in 1..=job.devices.min(job.micro_batches) {
-                let mut by_stages: Vec<Option<(u128, u64, Vec<Standing>)>> = vec![None; n + 1];
-                for cuts in 0..1_usize << (n - 1) {
-                    let inner = (1..n).filter(|at| cuts >> (at - 1) & 1 == 1);
-                    let pipeline = Pipeline::of_chain(n, inner.chain([n]).collect()).unwrap();
-                    let stages = pipeline.n_stages();
-                    let placement = Placement { data_parallel, recompute, pipeline };
-                    let cost = cost(profile, job, &placement);
-                    let fits = |stage: &crate::plan::StageCost| {
-                        stage.memory.total() <= u128::from(job.memory)
-                    };
-                    if cost.devices > job.devices || !cost.stages.iter().all(fits) {
-                        continue;
-                    }
-                    let time = Time(u64::try_from(cost.time_per_batch).unwrap());
-                    let standing =
-                        Standing { time, energy: energy.of(&placement, cost.devices, time) };
-                    let rank = (cost.time_per_batch, cost.devices);
-                    match &mut by_stages[stages] {
-                        Some(known) if (known.0, known.1) < rank => {}
-                        Some(known) if (known.0, known.1) == rank => known.2.push(standing),
-                        place => *place = Some((rank.0, rank.1, vec![standing])),
-                    }
+    for (at, plain) in training.divisions.iter().enumerate() {
+        for sharded in shardings(terms, plain) {
+            let division = training.division(at, sharded, terms);
+            let timed = planner.timed(&division, chip).unwrap();
+            for &recompute in &terms.space.recompute {
+                let choices = terms.choices(recompute, sharded);
+                found.extend(every_shape(planner, chip, (&division, &timed), &choices));
+            }
+        }
+    }
+    found
+}
+
+/// Every shape of a division with its fastest cuts.
+fn every_shape(
+    planner: &Planner,
+    chip: &Accelerator,
+    (division, timed): (&Division, &Timed),
+    choices: &Choices,
+) -> Vec<Strategy> {
+    let (profile, job) = (&timed.profile, &timed.job);
+    let n = profile.n_layers();
+    let energy = planner.batch_energy(chip, division, timed);
+    let mut best: BTreeMap<String, (u128, u64, Vec<Standing>)> = BTreeMap::new();
+    for cuts in 0..1_usize << (n - 1) {
+        let inner = (1..n).filter(|at| cuts >> (at - 1) & 1 == 1);
+        let pipeline = Pipeline::of_chain(n, inner.chain([n]).collect()).unwrap();
+        for shape in shapes(profile, job, choices, pipeline.n_stages()) {
+            let placement = Placement::of_shape(shape, pipeline.clone());
+            let cost = cost(profile, job, &placement);
+            let fits = |rank: &RankCost| rank.memory.total() <= u128::from(job.memory);
+            if cost.devices > job.devices || !cost.ranks.iter().all(fits) {
+                continue;
+            }
+            let time = Time(u64::try_from(cost.time_per_batch).unwrap());
+            let standing = Standing { time, energy: energy.of(&placement, cost.devices, time) };
+            let rank = (cost.time_per_batch, cost.devices);
+            // Layers that are counted up are one strategy, whose fastest number is taken.
+            let recompute = match shape.recompute {
+                Recompute::First(_) if choices.recompute == [Recompute::AsNeeded] => {
+                    Recompute::AsNeeded
                 }
-                for (_, devices, ties) in by_stages.into_iter().flatten() {
-                    let least = *ties.iter().min_by_key(|s| s.energy).unwrap();
-                    let most = *ties.iter().max_by_key(|s| s.energy).unwrap();
-                    found.push(Strategy { least, most, devices });
+                other => other,
+            };
+            let place = format!("{:?}", Shape { recompute, ..shape });
+            match best.get_mut(&place) {
+                Some(known) if (known.0, known.1) < rank => {}
+                Some(known) if (known.0, known.1) == rank => known.2.push(standing),
+                _ => drop(best.insert(place, (rank.0, rank.1, vec![standing]))),
+            }
+        }
+    }
+    let strategy = |(_, devices, ties): (u128, u64, Vec<Standing>)| {
+        let least = *ties.iter().min_by_key(|s| s.energy).unwrap();
+        let most = *ties.iter().max_by_key(|s| s.energy).unwrap();
+        Strategy { least, most, devices }
+    };
+    best.into_values().map(strategy).collect()
+}
+
+/// Every shape of so many virtual stages that can be run.
+fn shapes(profile: &Profile, job: &Job, choices: &Choices, n_stages: usize) -> Vec<Shape> {
+    let mut found = Vec::new();
+    for chunks in choices.chunks.clone().filter(|chunks| n_stages.is_multiple_of(*chunks)) {
+        let ranks = n_stages / chunks;
+        for data_parallel in 1..=job.devices.min(job.micro_batches) {
+            let each = if profile.layers().any(|layer| layer.tensor_parallel) {
+                profile.width * profile.context
+            } else {
+                profile.context
+            };
+            let whole = data_parallel * ranks as u64 * each == job.devices
+                && job.micro_batches.is_multiple_of(data_parallel);
+            let refused = choices.usage == Usage::Whole && !whole
+                || !choices.data_parallel.contains(&data_parallel)
+                || !choices.ranks.contains(&ranks);
+            let schedule = match chunks {
+                1 => PassOrder::OneForwardOneBackward,
+                _ => PassOrder::Interleaved { chunks, group: ranks as u64 },
+            };
+            let micro_batches = job.micro_batches_per_pipeline(data_parallel);
+            if refused || schedule.check(ranks, micro_batches).is_err() {
+                continue;
+            }
+            for &zero in &choices.zero[usize::from(ranks > 1)] {
+                let alone = data_parallel * profile.context == 1;
+                let zero = if alone { Zero::Nothing } else { zero };
+                for &order in &choices.orders {
+                    let one_by_one = choices.equal_repeats || chunks > 1;
+                    let each = choices.recompute.iter().flat_map(|&recompute| match recompute {
+                        Recompute::AsNeeded if one_by_one => {
+                            (0..=profile.n_layers() as u64).map(Recompute::First).collect()
+                        }
+                        other => vec![other],
+                    });
+                    found.extend(each.map(|recompute| Shape {
+                        data_parallel,
+                        ranks,
+                        schedule,
+                        zero,
+                        shards: None,
+                        order,
+                        recompute,
+                    }));
                 }
             }
         }

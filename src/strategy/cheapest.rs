@@ -8,11 +8,13 @@ use super::best::Planner;
 use super::best::Searched;
 use super::best::Timed;
 use super::best::TimedDivisions;
+use super::best::Way;
 use super::bound::Variant;
 use super::energy::BatchEnergy;
 use super::energy::EnergyFloor;
 use super::price::Price;
 use super::training::Division;
+use super::training::Sharded;
 use crate::hardware::Accelerator;
 use crate::placement::Choices;
 use crate::placement::Problem;
@@ -32,15 +34,17 @@ pub(super) fn search(
     timed: &mut TimedDivisions,
 ) -> Searched {
     let mut searched = Searched::default();
-    for &Variant { division, recompute, least } in variants {
+    for &Variant { division, sharded, recompute, least } in variants {
         let price = planner.terms.price.of(least);
         if searched.best.as_ref().is_some_and(|known| known.score.0 < price) {
             break;
         }
-        let divided = &planner.training.divisions[division];
-        let timed = timed.entry(division).or_insert_with(|| planner.timed(divided, chip));
+        let way = (division, sharded);
+        let divided = planner.training.division(division, sharded, planner.terms);
+        let timed = timed.entry(way).or_insert_with(|| planner.timed(&divided, chip));
         let Some(timed) = timed else { continue };
-        Shapes::new(planner, chip, divided, timed, recompute).improve(division, &mut searched);
+        let shapes = Shapes::new(planner, chip, &divided, timed, (sharded, recompute));
+        shapes.improve(way, &mut searched);
     }
     searched
 }
@@ -62,16 +66,16 @@ impl<'a> Shapes<'a> {
         chip: &'a Accelerator,
         divided: &'a Division,
         timed: &'a Timed,
-        recompute: Recompute,
+        (sharded, recompute): (Option<Sharded>, Recompute),
     ) -> Self {
         let energy = planner.batch_energy(chip, divided, timed);
         let floor = energy.floor(recompute);
-        let choices = planner.terms.choices(recompute, divided.sharded);
+        let choices = planner.terms.choices(recompute, sharded);
         Self { planner, chip, divided, timed, choices, energy, floor }
     }
 
     /// Looks for a better strategy among these shapes.
-    fn improve(&self, division: usize, searched: &mut Searched) {
+    fn improve(&self, way: Way, searched: &mut Searched) {
         let known = searched.best.as_ref().map(|known| known.score.0);
         for (least_price, shape) in self.in_order(known) {
             if searched.best.as_ref().is_some_and(|known| known.score.0 < least_price) {
@@ -86,7 +90,7 @@ impl<'a> Shapes<'a> {
             }
             let standing = self.planner.standing(self.chip, self.divided, self.timed, &found);
             let Some(standing) = standing else { continue };
-            let score = (self.planner.terms.price.of(standing), found.rank, division);
+            let score = (self.planner.terms.price.of(standing), found.rank, way);
             if searched.best.as_ref().is_none_or(|known| score < known.score) {
                 searched.best = Some(Candidate { score, found });
             }

@@ -85,7 +85,7 @@ impl Rates {
 
 fn result(planner: &Planner, chip: &Accelerator, best: &Best) -> ModelResult {
     let training = planner.training;
-    let division = &training.divisions[best.division];
+    let division = &best.division;
     let share = &division.share;
     let costs = cost(&best.profile, &best.job, &best.found.placement);
     let passes: Vec<[Detail; 2]> = share

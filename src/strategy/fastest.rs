@@ -21,19 +21,20 @@ pub(super) fn search(
 ) -> Searched {
     let mut best: Option<Candidate> = None;
     let mut open: Option<u128> = None;
-    for &Variant { division, recompute, least } in variants {
+    for &Variant { division, sharded, recompute, least } in variants {
         if best.as_ref().is_some_and(|known| known.score.0 < u128::from(least.time.0)) {
             break;
         }
-        let divided = &planner.training.divisions[division];
-        let timed = timed.entry(division).or_insert_with(|| planner.timed(divided, chip));
+        let way = (division, sharded);
+        let divided = planner.training.division(division, sharded, planner.terms);
+        let timed = timed.entry(way).or_insert_with(|| planner.timed(&divided, chip));
         let Some(timed) = timed else { continue };
-        let choices = planner.terms.choices(recompute, divided.sharded);
+        let choices = planner.terms.choices(recompute, sharded);
         let problem = Problem { profile: &timed.profile, job: &timed.job, choices: &choices };
         // Of equally good divisions the first wins, whichever was placed first.
         let limit = best.as_ref().map(|known| {
             let (_, rank, at) = known.score;
-            let choice = match division.cmp(&at) {
+            let choice = match way.cmp(&at) {
                 std::cmp::Ordering::Less => Choice::LAST,
                 std::cmp::Ordering::Equal => rank.choice,
                 std::cmp::Ordering::Greater => Choice::default(),
@@ -44,7 +45,7 @@ pub(super) fn search(
         let Solved { best: found, open: left } = solved;
         open = open.into_iter().chain(left).min();
         if let Some(found) = found {
-            best = Some(Candidate { score: (found.rank.time, found.rank, division), found });
+            best = Some(Candidate { score: (found.rank.time, found.rank, way), found });
         }
     }
     Searched { best, open }

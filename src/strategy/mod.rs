@@ -40,6 +40,7 @@ pub use training::Sharded;
 pub use training::Training;
 pub use training::Untrainable;
 pub use training::settings;
+pub use training::shardings;
 
 use serde::Deserialize;
 use serde::Serialize;

@@ -1,6 +1,11 @@
 //! A model made ready to be trained: one device's share of it at every width and micro-batch, and
 //! what each needs at the least.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
 use super::Terms;
 use super::least_energy::LeastWork;
 use super::least_energy::OperandBytes;
@@ -25,12 +30,14 @@ use crate::model::op::Work;
 use crate::parallel::Illegal;
 use crate::parallel::Setting;
 use crate::parallel::Share;
+use crate::parallel::frameworks::Framework;
 use crate::parallel::is_legal;
 use crate::parallel::legal_widths;
 use crate::parallel::shard;
 use crate::parallel::zero::Zero;
 use crate::parallel::zero::with_exchanges;
 use crate::placement::MOST_LAYERS;
+use crate::plan::TimeModel;
 use crate::profile::LayerGraphs;
 use crate::units::Bytes;
 use crate::units::Flops;
@@ -48,12 +55,14 @@ pub struct Training {
     pub flops_per_sequence: Flops,
     /// One for each legal way to divide layers; where the network treats fewer devices better, once
     /// more for plans that are confined to these.
-    pub divisions: Vec<Division>,
+    pub divisions: Vec<Arc<Division>>,
+    /// The same with exchanges inside every layer, made when first asked for.
+    sharded: Arc<Mutex<BTreeMap<(usize, Sharded), Arc<Division>>>>,
 }
 
 /// Gradients or weights that replicas exchange inside every layer: then its passes depend on how
 /// many replicas there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sharded {
     /// What they share.
     pub zero: Zero,
@@ -68,8 +77,6 @@ pub struct Sharded {
 pub struct Division {
     /// What one device does.
     pub share: Share,
-    /// What replicas exchange inside every layer, where they do.
-    pub sharded: Option<Sharded>,
     /// The devices that plans of this division may use.
     pub cluster: Cluster,
     /// Its layers, ready to be timed on any chip.
@@ -130,21 +137,17 @@ impl Training {
         }
         let mut divisions = Vec::new();
         let settings = settings(&model, sequence, terms);
-        for devices in terms.cluster.network.scopes(terms.cluster.devices) {
+        let mut scopes = terms.cluster.network.scopes(terms.cluster.devices);
+        if terms.space.framework != Framework::Any {
+            // Such plans use all devices.
+            scopes.truncate(1);
+        }
+        for devices in scopes {
             let cluster = Cluster { devices, ..terms.cluster };
             for &setting in settings.iter().filter(|setting| setting.devices() <= devices) {
                 let share = shard(&model, setting)?;
-                let costs = terms.options.vector_costs;
-                for sharded in shardings(terms, &share, cluster) {
-                    let gathering = gathering(terms, &share, sharded);
-                    divisions.push(Division {
-                        sharded: Some(sharded),
-                        ..Division::new(gathering, costs, cluster)
-                    });
-                }
-                if terms.space.zero.iter().chain(&terms.space.zero_in_pipelines).any(|&zero| zero < Zero::Gradients) {
-                    divisions.push(Division::new(share, costs, cluster));
-                }
+                let division = Division::new(share, terms.options.vector_costs, cluster);
+                divisions.push(Arc::new(division));
             }
         }
         if divisions.is_empty() {
@@ -153,7 +156,29 @@ impl Training {
         }
         let flops_per_sequence = flops_per_sequence(&model, sequence)?;
         let name = name.to_owned();
-        Ok(Self { name, model, sequence, flops_per_sequence, divisions })
+        Ok(Self {
+            name,
+            model,
+            sequence,
+            flops_per_sequence,
+            divisions,
+            sharded: Arc::default(),
+        })
+    }
+
+    /// A division, with what replicas exchange inside every layer where they do.
+    pub fn division(&self, at: usize, sharded: Option<Sharded>, terms: &Terms) -> Arc<Division> {
+        let plain = &self.divisions[at];
+        let Some(sharded) = sharded else { return Arc::clone(plain) };
+        let mut known = self.sharded.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = known.entry((at, sharded)).or_insert_with(|| {
+            let replicas = sharded.data_parallel * plain.share.setting.context;
+            let shards = terms.space.shards.unwrap_or(replicas).min(replicas);
+            let share =
+                with_exchanges(&plain.share, sharded.zero, shards, terms.optimizer.into());
+            Arc::new(Division::new(share, terms.options.vector_costs, plain.cluster))
+        });
+        Arc::clone(made)
     }
 }
 
@@ -179,7 +204,7 @@ impl Division {
             }
         }
         let graphs = LayerGraphs::new(&share);
-        Self { share, sharded: None, cluster, graphs, repeated, needs, least_work }
+        Self { share, cluster, graphs, repeated, needs, least_work }
     }
 
     /// Femtojoules of one micro-batch through all layers on one device, at the least, with so many
@@ -275,34 +300,40 @@ pub fn settings(model: &Model, sequence: u64, terms: &Terms) -> Vec<Setting> {
     kept
 }
 
-/// How replicas may share gradients or weights inside layers: with as many replicas as devices and
-/// micro-batches allow.
-fn shardings(terms: &Terms, share: &Share, cluster: Cluster) -> Vec<Sharded> {
+/// How replicas may share what is exchanged inside layers: nothing, and every way to share gradients
+/// or weights. Where any number of devices may be used, replicas are powers of two then.
+pub fn shardings(terms: &Terms, division: &Division) -> Vec<Option<Sharded>> {
     let space = &terms.space;
+    let share = &division.share;
     let micro_batches = terms.global_batch / share.setting.micro_batch;
+    let all = || space.zero.iter().chain(&space.zero_in_pipelines);
     let mut found = Vec::new();
-    let most = (share.sequence.len() as u64).min(space.pipeline.most);
-    for ranks in space.pipeline.least.max(1)..=most {
-        let zeros = space.zero_with(ranks).iter().copied();
-        let zeros: Vec<Zero> = zeros.filter(|&zero| zero >= Zero::Gradients).collect();
-        if zeros.is_empty() {
-            continue;
-        }
-        let room = cluster.devices / (share.setting.devices() * ranks);
+    if all().any(|&zero| zero < Zero::Gradients) {
+        found.push(None);
+    }
+    if !all().any(|&zero| zero >= Zero::Gradients) || terms.time_model == TimeModel::Published {
+        return found;
+    }
+    let deepest = (share.sequence.len() as u64).min(space.pipeline.most);
+    for ranks in space.pipeline.least.max(1)..=deepest {
+        let room = division.cluster.devices / (share.setting.devices() * ranks);
         let most = room.min(micro_batches).min(space.data_parallel.most);
-        if most < space.data_parallel.least.max(1) || most * share.setting.context == 1 {
-            continue;
+        let replicas: Vec<u64> = match space.framework {
+            Framework::Any => (0..64).map(|power| 1 << power).take_while(|&n| n <= most).collect(),
+            Framework::Megatron | Framework::Torchtitan | Framework::Maxtext => vec![room],
+        };
+        let given = (space.data_parallel.least == space.data_parallel.most).then_some(most);
+        for data_parallel in given.map_or(replicas, |only| vec![only]) {
+            let allowed = data_parallel >= space.data_parallel.least.max(1)
+                && data_parallel <= most
+                && data_parallel * share.setting.context > 1;
+            let zeros = space.zero_with(ranks).iter().filter(|&&zero| zero >= Zero::Gradients);
+            if allowed {
+                found.extend(zeros.map(|&zero| Some(Sharded { zero, data_parallel, ranks })));
+            }
         }
-        found.extend(zeros.iter().map(|&zero| Sharded { zero, data_parallel: most, ranks }));
     }
     found
-}
-
-/// A share whose layers gather weights and scatter gradients among replicas.
-fn gathering(terms: &Terms, share: &Share, sharded: Sharded) -> Share {
-    let replicas = sharded.data_parallel * share.setting.context;
-    let shards = terms.space.shards.unwrap_or(replicas).min(replicas);
-    with_exchanges(share, sharded.zero, shards, terms.optimizer.into())
 }
 
 fn occurrences(share: &Share) -> Vec<u64> {

@@ -84,8 +84,32 @@ impl Group {
 
     /// Device numbers from the first of a group to the first of the next one that shares no block
     /// with it.
+    #[cfg(test)]
     pub(super) fn block(&self) -> u64 {
         self.outer.unwrap_or(self.inner).block()
+    }
+}
+
+impl Group {
+    /// The run of the inner axis, and that of the outer where there is one.
+    pub(super) fn runs(&self) -> (Run, Option<Run>) {
+        (self.inner, self.outer)
+    }
+
+    /// The first device of every group that begins before `end`.
+    pub(super) fn firsts(self, end: u64) -> impl Iterator<Item = u64> {
+        // A device is the first of its group where its place along both axes is the first.
+        let first_along = |run: Run, device: u64| device % run.block() < run.stride;
+        (0..end).filter(move |&device| {
+            first_along(self.inner, device) && self.outer.is_none_or(|run| first_along(run, device))
+        })
+    }
+
+    /// The devices of the group that begins at `first`, in order.
+    pub(super) fn members(self, first: u64) -> impl Iterator<Item = u64> {
+        let outer = self.outer.unwrap_or(Run { size: 1, stride: 0 });
+        let along = |run: Run, from: u64| (0..run.size).map(move |i| from + i * run.stride);
+        along(outer, first).flat_map(move |from| along(self.inner, from))
     }
 }
 

@@ -1,17 +1,24 @@
 //! How long accelerators take to talk to each other.
 //!
-//! A topology answers two questions: how long an exchange takes ([`Topology::time`]), and what no
-//! group of a range of sizes can beat ([`Topology::least`]), which is what bounds ask. To add one,
+//! A topology answers how long an exchange takes ([`Topology::time`]), what no group of a range of
+//! sizes can beat ([`Topology::least`]), which is what bounds ask, and which sizes could be the best
+//! at all ([`Topology::worth_trying`]). To add one,
 //! write a file in this folder and list it in [`Network`]; no other room changes, because all
 //! communication time is asked here.
 
-mod flat;
 mod group;
-mod nodes;
+mod levels;
+mod spread;
+mod torus;
+#[cfg(test)]
+mod worked_examples;
 
-pub use flat::Flat;
 pub use group::Group;
-pub use nodes::Nodes;
+pub use levels::Level;
+pub use levels::Levels;
+pub use levels::NoLevels;
+pub use torus::NoTorus;
+pub use torus::Torus;
 
 use std::ops::RangeInclusive;
 
@@ -30,6 +37,8 @@ pub enum Exchange {
     Collective(CollectiveKind),
     /// From each member of a group to the next.
     Send,
+    /// From each member of a group to the next, and from the last to the first.
+    RingSend,
 }
 
 /// A way to wire accelerators together.
@@ -41,14 +50,14 @@ pub trait Topology {
     /// reduce-scatter, after an all-gather, or sends; in an all-to-all what it sends in all.
     fn time(&self, exchange: Exchange, size: Bytes, group: Group, devices: u64) -> Time;
 
-    /// The sizes of groups at this stride that have to be looked at one by one, in order.
+    /// Of these sizes of groups at this stride, those that could be the best.
     ///
-    /// Of two other sizes the smaller is never the slower: neither in an exchange of its own, nor
-    /// in one of a group whose stride is a multiple of its block.
-    fn odd_sizes(&self, stride: u64, devices: u64) -> Vec<u64>;
+    /// Of every other one, a smaller one among those is never the slower: neither in an exchange of
+    /// its own, nor in one of a group whose stride is a multiple of its block.
+    fn worth_trying(&self, stride: u64, sizes: RangeInclusive<u64>, devices: u64) -> Vec<u64>;
 
-    /// What no group of any of these sizes, its devices `stride` apart, can beat: that of the
-    /// smallest size that is not odd, or of an odd one.
+    /// A time that no group can beat whose size is one of these and whose members are at least
+    /// `stride` apart, whatever its axes and their order.
     fn least(
         &self,
         exchange: Exchange,
@@ -56,39 +65,39 @@ pub trait Topology {
         stride: u64,
         members: RangeInclusive<u64>,
         devices: u64,
-    ) -> Time {
-        let odd = self.odd_sizes(stride, devices);
-        let even = members.clone().find(|size| odd.binary_search(size).is_err());
-        let asked = even.into_iter().chain(odd.iter().copied().filter(|n| members.contains(n)));
-        let times = asked.map(|n| self.time(exchange, size, Group::along(n, stride), devices));
-        times.min().unwrap_or(Time::ZERO)
-    }
+    ) -> Time;
 }
 
 /// The topologies that a hardware file can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Network {
-    /// Every pair alike.
-    Flat(Flat),
-    /// Nodes of a few devices, fast inside, slower between.
-    Nodes(Nodes),
+    /// Devices in nodes, nodes in blocks, and so on; one level is a flat network.
+    Levels(Levels),
+    /// Rings in up to three dimensions.
+    Torus(Torus),
 }
 
 impl Network {
+    /// Every pair of devices alike.
+    pub fn flat(link: Link) -> Self {
+        Self::Levels(Levels::flat(link))
+    }
+
     /// The topology that answers.
     pub fn topology(&self) -> &dyn Topology {
         match self {
-            Self::Flat(flat) => flat,
-            Self::Nodes(nodes) => nodes,
+            Self::Levels(levels) => levels,
+            Self::Torus(torus) => torus,
         }
     }
 
-    /// Whether only the size of a group matters, not where its devices are.
+    /// Whether only the size of a group matters, not where its devices are, and a larger one is
+    /// never faster.
     pub fn is_flat(&self) -> bool {
         match self {
-            Self::Flat(_) => true,
-            Self::Nodes(_) => false,
+            Self::Levels(levels) => levels.is_flat(),
+            Self::Torus(_) => false,
         }
     }
 
@@ -96,27 +105,54 @@ impl Network {
     /// them better, `devices` itself first.
     pub fn scopes(&self, devices: u64) -> Vec<u64> {
         match self {
-            Self::Nodes(nodes) if devices > nodes.per_node => vec![devices, nodes.per_node],
-            Self::Flat(_) | Self::Nodes(_) => vec![devices],
+            Self::Levels(levels) => {
+                let mut scopes = vec![devices];
+                scopes.extend(levels.units(devices).into_iter().rev());
+                scopes.dedup();
+                scopes
+            }
+            Self::Torus(_) => vec![devices],
         }
     }
 
     /// How many devices stand in a node, where there are nodes.
     pub fn devices_per_node(&self) -> Option<u64> {
         match self {
-            Self::Flat(_) => None,
-            Self::Nodes(nodes) => Some(nodes.per_node),
+            Self::Levels(levels) => levels.devices_per_node(),
+            Self::Torus(_) => None,
         }
     }
 
-    /// The link that no exchange is slower than, whoever takes part.
+    /// The most devices that the network joins, where it says so.
+    pub fn most_devices(&self) -> Option<u64> {
+        match self {
+            Self::Levels(levels) => levels.most_devices(),
+            Self::Torus(_) => None,
+        }
+    }
+
+    /// A link such that no exchange is slower than on a ring of it, whoever takes part.
     pub fn slowest_link(&self) -> Link {
         match self {
-            Self::Flat(flat) => flat.link,
-            Self::Nodes(nodes) => Link {
-                bandwidth: nodes.inside.bandwidth.min(nodes.between.bandwidth),
-                latency: nodes.inside.latency.max(nodes.between.latency),
-            },
+            Self::Levels(levels) => levels.slowest_link(),
+            Self::Torus(torus) => torus.slowest_link(),
+        }
+    }
+
+    /// The same network with another bandwidth of every link.
+    #[must_use]
+    pub fn with_bandwidths(&self, turn: impl Fn(Bandwidth) -> Bandwidth) -> Self {
+        match self {
+            Self::Levels(levels) => Self::Levels(levels.with_bandwidths(turn)),
+            Self::Torus(torus) => Self::Torus(torus.with_bandwidth(turn)),
+        }
+    }
+
+    /// The bandwidth of the links of a device to its nearest neighbours.
+    pub fn nearest_bandwidth(&self) -> Bandwidth {
+        match self {
+            Self::Levels(levels) => levels.nearest_bandwidth(),
+            Self::Torus(torus) => torus.link().bandwidth,
         }
     }
 }
@@ -131,26 +167,8 @@ pub struct Link {
     pub latency: Time,
 }
 
-impl Link {
-    /// The time of an exchange on a ring of `group` devices joined by such links.
-    ///
-    /// A reduce-scatter and an all-gather take `group − 1` steps, each of which moves one
-    /// `group`-th of the tensor over every link; an all-reduce is one after the other. In an
-    /// all-to-all a device sends all but its own `group`-th, a message to each of the others.
-    pub fn ring(self, exchange: Exchange, size: Bytes, group: u64) -> Time {
-        let steps = match exchange {
-            Exchange::Send | Exchange::Collective(CollectiveKind::Send) => {
-                return self.bandwidth.transfer(size) + self.latency;
-            }
-            Exchange::Collective(CollectiveKind::AllReduce) => 2 * (group - 1),
-            Exchange::Collective(
-                CollectiveKind::AllGather
-                | CollectiveKind::ReduceScatter
-                | CollectiveKind::AllToAll,
-            ) => group - 1,
-        };
-        let moved = (u128::from(size.0) * u128::from(steps)).div_ceil(u128::from(group.max(1)));
-        let moved = u64::try_from(moved).expect("a tensor moved twice stays within 64 bits");
-        self.bandwidth.transfer(Bytes(moved)) + self.latency * steps
-    }
+/// So many parts of `whole` of a tensor, rounded up.
+fn moved(size: Bytes, parts: u64, whole: u64) -> Bytes {
+    let bytes = (u128::from(size.0) * u128::from(parts)).div_ceil(u128::from(whole.max(1)));
+    Bytes(u64::try_from(bytes).expect("a tensor moved twice stays within 64 bits"))
 }

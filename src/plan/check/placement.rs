@@ -197,10 +197,12 @@ fn claims_hold(claimed: &Answer, found: &Answer) -> Result<(), Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::EndRules;
     use crate::plan::Links;
     use crate::plan::PerParameter;
     use crate::plan::Pipeline;
     use crate::plan::Placement;
+    use crate::plan::Proof;
     use crate::plan::Recompute;
     use crate::plan::TimeModel;
     use crate::plan::Units;
@@ -212,12 +214,14 @@ mod tests {
             micro_batches: 8,
             devices: 4,
             memory: 10,
+            installed: 10,
             links: Links::Rate { power: 0, rate: 10, longest: u64::MAX },
             per_parameter: PerParameter { weight: 1, gradient: 1, state: 1, step_per_gibi: 1 },
             time_model: TimeModel::OneForwardOneBackward,
+            ends: EndRules::PLAIN,
         };
         let pipeline = Pipeline::of_chain(4, vec![2, 4]).unwrap();
-        let placement = Placement { data_parallel: 2, recompute: Recompute::None, pipeline };
+        let placement = Placement::plain(2, Recompute::None, pipeline);
         let answer = Answer::new(&profile, &job, &placement);
         Plan {
             schema: Plan::SCHEMA.into(),
@@ -230,7 +234,7 @@ mod tests {
             job,
             profile,
             answer,
-            proof: Proof::Given,
+            proof: Proof::Optimal { space: None, open: None },
         }
     }
 
@@ -248,7 +252,7 @@ mod tests {
     fn each_way_to_break_a_plan_is_named() {
         let breakings: [(Breaking, &str); 22] = [
             (|p| p.schema = "phaze-outcome".into(), "phaze-outcome"),
-            (|p| p.version = 3, "version 3"),
+            (|p| p.version = 2, "version 2"),
             (|p| p.profile.width = 0, "there are 0 width"),
             (|p| p.profile.edges[0].to = 9, "does not lead forward"),
             (|p| p.job.devices = 0, "there are 0 devices"),
@@ -262,11 +266,11 @@ mod tests {
             (|p| p.job.micro_batches = 1, "there are 2 pipelines; allowed are 1 to 1"),
             (|p| p.job.memory = 9, "stage 0 needs 10 of memory, a device has 9"),
             (|p| p.answer.time_per_batch -= 1, "the time per batch is claimed"),
-            (|p| p.answer.simulated = None, "the simulated time"),
+            (|p| p.answer.simulated = Some(1), "the simulated time"),
             (|p| p.answer.devices = 3, "the number of devices is claimed to be 3, but is 4"),
             (|p| p.answer.stages[1].forward -= 1, "the forward pass of stage 1"),
-            (|p| p.answer.stages[1].memory.activations -= 1, "the memory of stage 1"),
-            (|p| p.answer.stages[0].exchange = 0, "the exchange of stage 0"),
+            (|p| p.answer.ranks[1].memory.activations -= 1, "the memory of rank 1"),
+            (|p| p.answer.ranks[0].exchange = 0, "what follows the passes of rank 0"),
             (|p| p.profile.kinds[0].backward += 1, "the time per batch is claimed"),
             (
                 |p| p.job.links = Links::Rate { power: 30, rate: 1, longest: u64::MAX },
