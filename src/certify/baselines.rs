@@ -210,7 +210,7 @@ fn degrees_fit(question: &Question, model: usize, degrees: Degrees, installed: B
     let asked = question.asked_from(model, &space);
     let scopes = question.physics.network.scopes(asked.devices);
     let Ok(divisions) = asked.divisions(scopes) else { return Fit::No };
-    feasible::some_fit(&asked, &divisions, question.request.time_model, installed)
+    feasible::some_fit(&asked, &divisions, installed)
 }
 
 /// Without a winner nothing is compared.

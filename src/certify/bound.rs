@@ -154,14 +154,16 @@ impl DivisionBound {
         let passes = share.kinds.iter().map(|kind| {
             [&kind.forward, &kind.backward].map(|ops| PassBound::new(ops, share, place, shapes))
         });
-        let time_model = question.request.time_model;
+        let shardings = divided.shardings(asked);
         let cases = question.request.space.hbm_gib.iter().map(|gib| {
             let capacity = asked.usable(gib << 30);
             let choices = asked.space.recompute.iter();
             choices
                 .map(|&recompute| {
-                    let phases = Phases::new(asked, time_model, divided, recompute, capacity);
-                    let cases = phases.cases(asked, divided);
+                    let phases = Phases::new(asked, divided, recompute, capacity);
+                    let each = shardings.iter();
+                    let cases = each.flat_map(|&sharded| phases.cases(asked, divided, sharded));
+                    let cases = cases.collect();
                     (recompute, phases, cases)
                 })
                 .collect()

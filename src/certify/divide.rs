@@ -1,5 +1,7 @@
 //! How a model may be divided: every share that a space allows, and the share of one strategy.
 
+use std::ops::RangeInclusive;
+
 use crate::model::Attention;
 use crate::model::Masked;
 use crate::model::Model;
@@ -11,8 +13,10 @@ use crate::parallel::is_legal;
 use crate::parallel::shard;
 use crate::parallel::zero::Zero;
 use crate::parallel::zero::with_exchanges;
+use crate::plan::Limits;
 use crate::plan::Strategy;
 use crate::plan::StrategySpace;
+use crate::plan::TimeModel;
 use crate::units::Bytes;
 
 /// What is asked of a model, as far as strategies depend on it.
@@ -36,6 +40,8 @@ pub struct Asked<'a> {
     pub element: Bytes,
     /// What is held for each parameter.
     pub optimizer: Optimizer,
+    /// How the time of a batch is defined.
+    pub time_model: TimeModel,
     /// Thousandths of a device's memory that plans leave free.
     pub reserve_per_mille: i64,
 }
@@ -43,16 +49,14 @@ pub struct Asked<'a> {
 /// A model divided in one way.
 #[derive(Clone, Debug)]
 pub struct Divided {
-    /// What one device does.
+    /// What one device does, exchanges of gradients and weights inside layers apart.
     pub share: Share,
     /// The devices that plans of this division confine themselves to.
     pub devices: u64,
-    /// What replicas exchange inside every layer, where they do.
-    pub sharded: Option<Sharded>,
 }
 
 /// Replicas that exchange gradients or weights inside every layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sharded {
     /// What they share.
     pub zero: Zero,
@@ -84,14 +88,19 @@ impl Asked<'_> {
         let share = shard(self.model, self.setting(strategy))?;
         Ok(match strategy.zero {
             Zero::Nothing | Zero::State => share,
-            zero => self.exchanging(&share, zero, strategy.data_parallel, strategy.shards),
+            zero @ (Zero::Gradients | Zero::Weights) => {
+                let replicas = strategy.data_parallel.saturating_mul(share.setting.context);
+                let shards = strategy.shards.map_or(replicas, |shards| shards.min(replicas));
+                with_exchanges(&share, zero, shards, self.optimizer.into())
+            }
         })
     }
 
-    fn exchanging(&self, share: &Share, zero: Zero, copies: u64, shards: Option<u64>) -> Share {
-        let replicas = copies.saturating_mul(share.setting.context);
-        let shards = shards.map_or(replicas, |shards| shards.min(replicas));
-        with_exchanges(share, zero, shards, self.optimizer.into())
+    /// Whether replicas may exchange inside layers in so many copies of a pipeline: where any number
+    /// of devices may be used, copies are a power of two then, unless their number is given.
+    pub fn may_exchange_inside(&self, copies: u64) -> bool {
+        let Limits { least, most } = self.space.data_parallel;
+        !self.space.framework.may_idle() || least == most || copies.is_power_of_two()
     }
 
     /// What a plan may fill of a device with so much memory.
@@ -151,48 +160,17 @@ impl Asked<'_> {
     /// Every division of the model on devices whose network has these scopes.
     pub fn divisions(&self, of_network: Vec<u64>) -> Result<Vec<Divided>, String> {
         let settings = self.settings();
-        let space = self.space;
-        let shares_state_alone =
-            space.zero.iter().chain(&space.zero_in_pipelines).any(|&zero| zero < Zero::Gradients);
         let mut found = Vec::new();
         for devices in self.scopes(of_network) {
             for setting in settings.iter().filter(|setting| setting.devices() <= devices) {
                 let share = shard(self.model, *setting).map_err(|reason| reason.to_string())?;
-                for sharded in self.shardings(setting, devices) {
-                    let Sharded { zero, data_parallel, .. } = sharded;
-                    let share = self.exchanging(&share, zero, data_parallel, space.shards);
-                    found.push(Divided { share, devices, sharded: Some(sharded) });
-                }
-                if shares_state_alone {
-                    found.push(Divided { share, devices, sharded: None });
-                }
+                found.push(Divided { share, devices });
             }
         }
         if found.is_empty() {
             return Err("none of the tensor-parallel widths divides it".into());
         }
         Ok(found)
-    }
-
-    /// How replicas may exchange inside layers: for every number of ranks, as many replicas as
-    /// devices and micro-batches allow.
-    fn shardings(&self, setting: &Setting, devices: u64) -> Vec<Sharded> {
-        let space = self.space;
-        let n_layers = self.model.sequence.len() as u64;
-        let micro_batches = self.global_batch / setting.micro_batch;
-        let ranks = space.pipeline.least.max(1)..=space.pipeline.most.min(n_layers);
-        let mut found = Vec::new();
-        for ranks in ranks {
-            let room = devices / (setting.devices() * ranks);
-            let data_parallel = room.min(micro_batches).min(space.data_parallel.most);
-            let alone = data_parallel * setting.context == 1;
-            if data_parallel < space.data_parallel.least.max(1) || alone {
-                continue;
-            }
-            let zeros = space.zero_with(ranks).iter().filter(|&&zero| zero >= Zero::Gradients);
-            found.extend(zeros.map(|&zero| Sharded { zero, data_parallel, ranks }));
-        }
-        found
     }
 }
 
@@ -204,9 +182,43 @@ impl Divided {
         context * if all_wide { tensor_parallel } else { 1 }
     }
 
-    /// What replicas may share with so many ranks, in this division.
-    pub fn zeros(&self, space: &StrategySpace, ranks: u64) -> Vec<Zero> {
-        match self.sharded {
+    /// What replicas may exchange inside layers: nothing, and whatever the space allows.
+    pub fn shardings(&self, asked: &Asked) -> Vec<Option<Sharded>> {
+        let space = asked.space;
+        let setting = &self.share.setting;
+        let some = |inside: bool| {
+            let mut zeros = space.zero.iter().chain(&space.zero_in_pipelines);
+            zeros.any(|&zero| (zero >= Zero::Gradients) == inside)
+        };
+        let mut found: Vec<Option<Sharded>> = Vec::new();
+        found.extend(some(false).then_some(None));
+        if !some(true) || asked.time_model == TimeModel::Published {
+            return found;
+        }
+        let micro_batches = asked.global_batch / setting.micro_batch;
+        let deepest = space.pipeline.most.min(self.share.sequence.len() as u64);
+        for ranks in space.pipeline.least.max(1)..=deepest {
+            let room = self.devices / (setting.devices() * ranks);
+            let most = room.min(micro_batches).min(space.data_parallel.most);
+            let least = space.data_parallel.least.max(1);
+            let copies: Vec<u64> = match space.framework.may_idle() {
+                _ if space.data_parallel.least == space.data_parallel.most => vec![most],
+                true => (0..63).map(|power| 1 << power).collect(),
+                false => vec![room],
+            };
+            for data_parallel in copies.into_iter().filter(|n| (least..=most).contains(n)) {
+                if data_parallel * setting.context > 1 {
+                    let inside = space.zero_with(ranks).iter().filter(|&&z| z >= Zero::Gradients);
+                    found.extend(inside.map(|&zero| Some(Sharded { zero, data_parallel, ranks })));
+                }
+            }
+        }
+        found
+    }
+
+    /// What replicas may share with so many ranks.
+    pub fn zeros(space: &StrategySpace, sharded: Option<Sharded>, ranks: u64) -> Vec<Zero> {
+        match sharded {
             Some(sharded) => vec![sharded.zero],
             None => {
                 let all = space.zero_with(ranks).iter().copied();
@@ -216,19 +228,22 @@ impl Divided {
     }
 
     /// The least and the greatest number of pipelines of so many ranks; `None` where there is none.
-    pub fn pipelines(&self, asked: &Asked, ranks: u64) -> Option<(u64, u64)> {
+    pub fn pipelines(
+        &self,
+        asked: &Asked,
+        sharded: Option<Sharded>,
+        ranks: u64,
+    ) -> Option<(u64, u64)> {
         let space = asked.space;
         let micro_batches = asked.global_batch / self.share.setting.micro_batch;
         let each = self.devices_per_rank() * ranks;
         let room = self.devices / each;
-        let (mut least, mut most) =
-            (space.data_parallel.least.max(1), space.data_parallel.most.min(room));
-        if let Some(sharded) = self.sharded {
-            if sharded.ranks != ranks {
-                return None;
-            }
-            (least, most) = (least.max(sharded.data_parallel), most.min(sharded.data_parallel));
-        }
+        let Limits { mut least, mut most } = match sharded {
+            Some(sharded) if sharded.ranks != ranks => return None,
+            Some(sharded) => Limits::only(sharded.data_parallel),
+            None => space.data_parallel,
+        };
+        (least, most) = (least.max(1), most.min(room));
         if space.framework.may_idle() {
             most = most.min(micro_batches);
         } else {
@@ -242,7 +257,7 @@ impl Divided {
     }
 
     /// The numbers of ranks that the space and the devices allow.
-    pub fn ranks(&self, space: &StrategySpace) -> std::ops::RangeInclusive<u64> {
+    pub fn ranks(&self, space: &StrategySpace) -> RangeInclusive<u64> {
         let n_layers = self.share.sequence.len() as u64;
         let most = (self.devices / self.devices_per_rank()).min(n_layers);
         space.pipeline.least.max(1)..=most.min(space.pipeline.most)

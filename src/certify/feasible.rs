@@ -7,13 +7,12 @@
 //! rank with one stage at the same place ever has: where interleaved pipelines fit, so does the plain
 //! one with as many layers of each kind on every rank.
 
-use crate::parallel::LayerShare;
 use crate::parallel::Order;
+use crate::parallel::frameworks::Framework;
 use crate::parallel::frameworks::RepeatedLayers;
 use crate::parallel::zero::Zero;
 use crate::plan::CutSpace;
 use crate::plan::Job;
-use crate::plan::LayerProfile;
 use crate::plan::Links;
 use crate::plan::PassOrder;
 use crate::plan::PerParameter;
@@ -29,11 +28,12 @@ use crate::units::Bytes;
 
 use super::divide::Asked;
 use super::divide::Divided;
+use super::divide::Sharded;
 use super::legal;
 use super::placed::ends;
 use super::placed::even_ends;
-use super::placed::is_repeatable;
 use super::placed::profile_of;
+use super::placed::untimed;
 use super::rebuild::Question;
 
 /// Whether something fits.
@@ -54,6 +54,7 @@ const MOST_REPLICAS: u64 = 4096;
 struct Holding<'a> {
     asked: &'a Asked<'a>,
     divided: &'a Divided,
+    sharded: Option<Sharded>,
     profile: Profile,
     job: Job,
 }
@@ -63,15 +64,17 @@ impl<'a> Holding<'a> {
     fn new(
         asked: &'a Asked<'a>,
         divided: &'a Divided,
-        time_model: TimeModel,
+        sharded: Option<Sharded>,
         capacity: u64,
     ) -> Self {
         let share = &divided.share;
-        let optimizer = asked.optimizer;
+        let Asked { optimizer, time_model, .. } = *asked;
+        let kinds = share.kinds.iter().map(|layer| untimed(layer, time_model));
         Self {
             asked,
             divided,
-            profile: profile_of(share, share.kinds.iter().map(untimed).collect()),
+            sharded,
+            profile: profile_of(share, kinds.collect()),
             job: Job {
                 micro_batches: asked.global_batch / share.setting.micro_batch,
                 devices: divided.devices,
@@ -114,7 +117,7 @@ impl<'a> Holding<'a> {
         };
         let mut ranks = self.divided.ranks(self.asked.space).rev();
         ranks.any(|ranks| {
-            let zeros = self.divided.zeros(self.asked.space, ranks);
+            let zeros = Divided::zeros(self.asked.space, self.sharded, ranks);
             zeros.into_iter().any(|zero| {
                 let shapes = ways.iter().filter_map(|&how| self.shape(ranks, zero, how));
                 shapes.into_iter().any(|shape| match cut {
@@ -128,7 +131,7 @@ impl<'a> Holding<'a> {
     /// The shape with so many ranks that holds the least, where the framework accepts one.
     fn shape(&self, ranks: u64, zero: Zero, recompute: Recompute) -> Option<Shape> {
         let Asked { space, .. } = *self.asked;
-        let (least, most) = self.divided.pipelines(self.asked, ranks)?;
+        let (least, most) = self.divided.pipelines(self.asked, self.sharded, ranks)?;
         let context = self.divided.share.setting.context;
         let shares = |copies: u64| zero > Zero::Nothing && copies * context > 1;
         // Groups that share are even.
@@ -232,35 +235,17 @@ impl<'a> Holding<'a> {
 /// Numbers of pipelines that are looked at for one whose groups are even.
 const MOST_TRIED: usize = 1 << 16;
 
-/// A layer that takes no time.
-fn untimed(layer: &LayerShare) -> LayerProfile {
-    LayerProfile {
-        name: layer.name.clone(),
-        forward: 0,
-        backward: 0,
-        parameters: layer.parameters,
-        activations: layer.kept.0,
-        tensor_parallel: layer.tensor_parallel,
-        collectives: 0,
-        backward_collectives: 0,
-        working: layer.working.0,
-        repeatable: is_repeatable(layer),
-    }
-}
-
 /// Whether some of these divisions fits on devices with so much memory.
-pub fn some_fit(
-    asked: &Asked,
-    divisions: &[Divided],
-    time_model: TimeModel,
-    installed: Bytes,
-) -> Fit {
+pub fn some_fit(asked: &Asked, divisions: &[Divided], installed: Bytes) -> Fit {
+    let capacity = asked.usable(installed.0);
     let mut best = Fit::No;
     for divided in divisions {
-        let holding = Holding::new(asked, divided, time_model, asked.usable(installed.0));
-        best = best.max(holding.fits(&asked.space.recompute));
-        if best == Fit::Yes {
-            break;
+        for sharded in divided.shardings(asked) {
+            let holding = Holding::new(asked, divided, sharded, capacity);
+            best = best.max(holding.fits(&asked.space.recompute));
+            if best == Fit::Yes {
+                return best;
+            }
         }
     }
     best
@@ -268,8 +253,7 @@ pub fn some_fit(
 
 /// Whether some way of the request to train a model fits on devices with so much memory.
 pub fn fits(question: &Question, model: usize, installed: Bytes) -> Fit {
-    let time_model = question.request.time_model;
-    some_fit(&question.asked(model), &question.models[model].divisions, time_model, installed)
+    some_fit(&question.asked(model), &question.models[model].divisions, installed)
 }
 
 /// Whether every model of the request fits.
@@ -294,7 +278,9 @@ pub fn hindrance(question: &Question, model: usize) -> Option<String> {
     let recompute = least.into_iter().find(|how| choices.contains(how));
     let recompute = recompute.or(choices.last().copied())?;
     let capacity = asked.usable((Bytes::GIB * gib).0);
-    let holding = Holding::new(&asked, divided, request.time_model, capacity);
+    // What shares most holds least.
+    let sharded = divided.shardings(&asked).into_iter().max().flatten();
+    let holding = Holding::new(&asked, divided, sharded, capacity);
     if holding.fits(&[recompute]) != Fit::No {
         return None;
     }
@@ -308,7 +294,7 @@ pub fn hindrance(question: &Question, model: usize) -> Option<String> {
             needed_gib: needed as f64 / Bytes::GIB.0 as f64,
         }
     } else {
-        match fewest_devices(&asked, divided, request.time_model, recompute, capacity) {
+        match holding.fewest_devices(recompute) {
             Some(needed) => Hindrance::Devices { needed, available: request.devices },
             None => Hindrance::Activations,
         }
@@ -321,14 +307,15 @@ impl Holding<'_> {
     /// can be.
     fn alone(&self, layer: usize, recompute: Recompute) -> u128 {
         let space = self.asked.space;
-        let most_copies = match self.divided.sharded {
+        let most_copies = match self.sharded {
             Some(sharded) => sharded.data_parallel,
             None => {
                 let room = self.divided.devices / self.divided.devices_per_rank();
                 room.min(self.job.micro_batches).min(space.data_parallel.most)
             }
         };
-        let zeros = [1, 2].into_iter().flat_map(|ranks| self.divided.zeros(space, ranks));
+        let zeros =
+            [1, 2].into_iter().flat_map(|ranks| Divided::zeros(space, self.sharded, ranks));
         let needs = zeros.map(|zero| {
             let data_parallel = if zero == Zero::Nothing { 1 } else { most_copies.max(1) };
             let shape = Shape {
@@ -354,41 +341,29 @@ impl Holding<'_> {
         });
         needs.min().unwrap_or(0)
     }
-}
 
-/// The fewest devices on which a division fits, some of them idle or not; `None` where none do.
-fn fewest_devices(
-    asked: &Asked,
-    divided: &Divided,
-    time_model: TimeModel,
-    recompute: Recompute,
-    capacity: u64,
-) -> Option<u64> {
-    let space = StrategySpace {
-        framework: crate::parallel::frameworks::Framework::Any,
-        ..asked.space.clone()
-    };
-    let possible = |devices: u64| {
-        let asked = Asked { devices, space: &space, ..*asked };
-        let divided = Divided { devices, ..divided.clone() };
-        let holding = Holding::new(&asked, &divided, time_model, capacity);
-        holding.fits(&[recompute]) != Fit::No
-    };
-    let copies = match divided.sharded {
-        Some(sharded) => sharded.data_parallel,
-        None => space.data_parallel.most,
-    };
-    let micro_batches = asked.global_batch / divided.share.setting.micro_batch;
-    let copies = micro_batches.min(MOST_REPLICAS).min(copies).max(1);
-    let deepest = divided.share.setting.devices() * divided.share.sequence.len() as u64;
-    // Invariant: `few` devices do not suffice; `enough` do. More devices never hurt.
-    let (mut few, mut enough) = (0, deepest.saturating_mul(copies));
-    if !possible(enough) {
-        return None;
+    /// The fewest devices on which it fits, some of them idle or not; `None` where none do.
+    fn fewest_devices(&self, recompute: Recompute) -> Option<u64> {
+        let Self { asked, divided, sharded, .. } = *self;
+        let space = StrategySpace { framework: Framework::Any, ..asked.space.clone() };
+        let possible = |devices: u64| {
+            let asked = Asked { devices, space: &space, ..*asked };
+            let divided = Divided { devices, ..divided.clone() };
+            let holding = Holding::new(&asked, &divided, sharded, self.job.memory);
+            holding.fits(&[recompute]) != Fit::No
+        };
+        let copies = sharded.map_or(space.data_parallel.most, |sharded| sharded.data_parallel);
+        let copies = self.job.micro_batches.min(MOST_REPLICAS).min(copies).max(1);
+        let deepest = divided.share.setting.devices() * divided.share.sequence.len() as u64;
+        // Invariant: `few` devices do not suffice; `enough` do. More devices never hurt.
+        let (mut few, mut enough) = (0, deepest.saturating_mul(copies));
+        if !possible(enough) {
+            return None;
+        }
+        while few + 1 < enough {
+            let middle = few + (enough - few) / 2;
+            if possible(middle) { enough = middle } else { few = middle }
+        }
+        Some(enough)
     }
-    while few + 1 < enough {
-        let middle = few + (enough - few) / 2;
-        if possible(middle) { enough = middle } else { few = middle }
-    }
-    Some(enough)
 }

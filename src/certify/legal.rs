@@ -79,6 +79,11 @@ fn shared(path: &str, asked: &Asked, strategy: &Strategy) -> Verdict {
     let allowed =
         if replicas == 1 { &[Zero::Nothing][..] } else { space.zero_with(strategy.pipeline) };
     one_of(at("zero"), &strategy.zero, allowed)?;
+    if strategy.zero >= Zero::Gradients {
+        let allowed = asked.may_exchange_inside(strategy.data_parallel);
+        let said = strategy.data_parallel;
+        require(allowed, at("data_parallel"), said, "a power of two where layers exchange")?;
+    }
     let shards = space.shards.filter(|_| strategy.zero > Zero::Nothing);
     one_of(at("shards"), &strategy.shards, &[shards])?;
     one_of(at("order"), &strategy.order, &space.orders)?;

@@ -8,6 +8,7 @@ use crate::plan::TimeModel;
 
 use super::divide::Asked;
 use super::divide::Divided;
+use super::divide::Sharded;
 use super::placed::most_frequent;
 
 /// What decides which cases are possible.
@@ -51,38 +52,35 @@ pub struct LayerTimes {
 
 impl Phases {
     /// A division with one recompute choice on devices that may be filled up to `capacity` bytes.
-    pub fn new(
-        asked: &Asked,
-        time_model: TimeModel,
-        divided: &Divided,
-        recompute: Recompute,
-        capacity: u64,
-    ) -> Self {
+    pub fn new(asked: &Asked, divided: &Divided, recompute: Recompute, capacity: u64) -> Self {
         let share = &divided.share;
         let kind = most_frequent(&share.sequence);
         let layer = &share.kinds[kind];
         // Nothing is sent to the first layer of all.
         let is_first = share.sequence.first() == Some(&kind);
+        let published = asked.time_model == TimeModel::Published;
         Self {
             recompute,
-            time_model,
+            time_model: asked.time_model,
             interleaves: asked.space.chunks.most > 1,
             micro_batches: asked.global_batch / share.setting.micro_batch,
             repeated: share.sequence.iter().filter(|&&at| at == kind).count() as u64,
             capacity: capacity.into(),
             kept: layer.kept.0.into(),
             input: if is_first { 0 } else { layer.input.0.into() },
-            working: layer.working.0.into(),
+            working: if published { 0 } else { layer.working.0.into() },
         }
     }
 
-    /// All cases that may be possible.
-    pub fn cases(&self, asked: &Asked, divided: &Divided) -> Vec<Case> {
+    /// All cases that may be possible where replicas exchange so inside layers.
+    pub fn cases(&self, asked: &Asked, divided: &Divided, sharded: Option<Sharded>) -> Vec<Case> {
         let mut found = Vec::new();
         for ranks in divided.ranks(asked.space) {
-            let Some((_, pipelines)) = divided.pipelines(asked, ranks) else { continue };
+            let pipelines = divided.pipelines(asked, sharded, ranks);
+            let Some((_, pipelines)) = pipelines else { continue };
             let rounds = self.micro_batches.div_ceil(pipelines);
-            let Some(state) = state(asked, divided, ranks, pipelines) else { continue };
+            let zeros = Divided::zeros(asked.space, sharded, ranks);
+            let Some(state) = state(asked, divided, &zeros, pipelines) else { continue };
             if self.may_fit(ranks, rounds, state) {
                 let last_stage = self.most_layers((1, ranks), rounds, state);
                 found.push(Case { ranks, rounds, last_stage });
@@ -197,11 +195,11 @@ impl Phases {
     }
 }
 
-/// Bytes that the repeated layer's parameters take of a device at the least, with so many ranks and
-/// at most so many pipelines; `None` where nothing may be shared or held so.
+/// Bytes that the repeated layer's parameters take of a device at the least, where replicas share one
+/// of these and there are at most so many pipelines; `None` where there is nothing to choose from.
 ///
 /// A rank rounds a shard up once, not for every layer: here it is rounded down.
-fn state(asked: &Asked, divided: &Divided, ranks: u64, pipelines: u64) -> Option<u128> {
+fn state(asked: &Asked, divided: &Divided, zeros: &[Zero], pipelines: u64) -> Option<u128> {
     let share = &divided.share;
     let layer = &share.kinds[most_frequent(&share.sequence)];
     let replicas = pipelines * share.setting.context;
@@ -216,5 +214,5 @@ fn state(asked: &Asked, divided: &Divided, ranks: u64, pipelines: u64) -> Option
             + part(bytes.gradient.0, Zero::Gradients)
             + part(bytes.state.0, Zero::State)
     };
-    divided.zeros(asked.space, ranks).into_iter().map(held).min()
+    zeros.iter().map(|&zero| held(zero)).min()
 }

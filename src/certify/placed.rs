@@ -50,8 +50,6 @@ pub struct Around<'a> {
     pub asked: Asked<'a>,
     /// What a spread operator leaves to others.
     pub rule: Rule,
-    /// How the time of a batch is defined.
-    pub time_model: TimeModel,
 }
 
 /// Where an answer writes what is judged.
@@ -105,7 +103,7 @@ pub fn check(paths: &Paths, around: &Around, told: &Told) -> Result<Placed, Fals
         FalseClaim::new(&paths.strategy, format!("{strategy}"), reason.to_string())
     })?;
     let passes = layers(&paths.layers, around, &share, claimed)?;
-    let profile = profile(&share, &passes);
+    let profile = profile(&share, &passes, asked.time_model);
     let job = job(&paths.layers, around, &share)?;
     job.validate(&profile).map_err(|flaw| FalseClaim::new(&paths.layers, "a profile", flaw))?;
     let placement = placement(paths, around, &profile, told)?;
@@ -132,8 +130,8 @@ pub fn check(paths: &Paths, around: &Around, told: &Told) -> Result<Placed, Fals
 
 /// What is asked of the placement of a share.
 fn job(path: &str, around: &Around, share: &Share) -> Result<Job, FalseClaim> {
-    let Around { place, asked, time_model, .. } = *around;
-    let optimizer = asked.optimizer;
+    let Around { place, asked, .. } = *around;
+    let Asked { optimizer, time_model, .. } = asked;
     let step = price(&optimizer.step(1 << 30), place, Use::Spread, None);
     let step =
         step.ok_or_else(|| FalseClaim::new(path, "layers", "a step too large to be timed"))?;
@@ -197,25 +195,41 @@ fn layers(
 }
 
 /// What placement knows of the share.
-fn profile(share: &Share, layers: &[[Pass; 2]]) -> Profile {
+fn profile(share: &Share, layers: &[[Pass; 2]], time_model: TimeModel) -> Profile {
     let kinds = share.kinds.iter().zip(layers).map(|(share, [there, back])| LayerProfile {
-        name: share.name.clone(),
         forward: there.time.0,
         backward: back.time.0,
-        parameters: share.parameters,
-        activations: share.kept.0,
-        tensor_parallel: share.tensor_parallel,
         collectives: (there.collectives + back.collectives).0,
         backward_collectives: back.collectives.0,
-        working: share.working.0,
-        repeatable: is_repeatable(share),
+        ..untimed(share, time_model)
     });
     profile_of(share, kinds.collect())
 }
 
+/// What placement knows of a layer whatever the chip. The published time model knows nothing of
+/// what a running pass holds for a moment.
+pub fn untimed(layer: &LayerShare, time_model: TimeModel) -> LayerProfile {
+    let (activations, working) = match time_model {
+        TimeModel::Published => (layer.kept, Bytes::ZERO),
+        TimeModel::OneForwardOneBackward => (layer.kept_in_flight(), layer.working),
+    };
+    LayerProfile {
+        name: layer.name.clone(),
+        forward: 0,
+        backward: 0,
+        parameters: layer.parameters,
+        activations: activations.0,
+        tensor_parallel: layer.tensor_parallel,
+        collectives: 0,
+        backward_collectives: 0,
+        working: working.0,
+        repeatable: is_repeatable(layer),
+    }
+}
+
 /// Whether a layer can run its forward pass again from its input: it is neither the first, which
 /// reads ids, nor the last, which ends in the loss.
-pub fn is_repeatable(layer: &LayerShare) -> bool {
+fn is_repeatable(layer: &LayerShare) -> bool {
     layer.input > Bytes::ZERO && layer.output > Bytes::ZERO
 }
 

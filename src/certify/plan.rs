@@ -11,7 +11,6 @@ use crate::plan::Plan;
 use crate::plan::Proof;
 use crate::plan::Question;
 use crate::plan::Strategy;
-use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::plan::Training;
 use crate::plan::Units;
@@ -64,6 +63,7 @@ pub fn check_plan(plan: &Plan, ground: &PlanGround) -> Verdict {
         masked: question.masked,
         element: ground.element,
         optimizer: question.optimizer,
+        time_model: question.time_model,
         reserve_per_mille: question.reserve_per_mille,
     };
     let scopes = asked.scopes(ground.network.scopes(question.devices));
@@ -74,7 +74,6 @@ pub fn check_plan(plan: &Plan, ground: &PlanGround) -> Verdict {
         place: Place { chip: ground.chip, cluster: &cluster, costs: ground.vector_costs },
         asked,
         rule: question.rule,
-        time_model: question.time_model,
     };
     let paths = Paths {
         strategy: "training.strategy".into(),
@@ -84,7 +83,8 @@ pub fn check_plan(plan: &Plan, ground: &PlanGround) -> Verdict {
     let strategy = &training.strategy;
     let told = Told { strategy, layers: &plan.layers, answer: &plan.answer };
     let placed = placed::check(&paths, &around, &told)?;
-    equal("", plan, &rebuilt(plan, ground, placed, strategy)?)
+    let proof = proof("proof", &plan.proof, &asked, placed.costs.time_per_batch)?;
+    equal("", plan, &Plan { proof, ..rebuilt(plan, ground, placed, strategy)? })
 }
 
 /// The proof of a plan: the space is the question's, and that no layout of virtual stages beats so
@@ -93,21 +93,21 @@ pub fn check_plan(plan: &Plan, ground: &PlanGround) -> Verdict {
 pub fn proof(
     path: &str,
     claimed: &Proof,
-    space: &StrategySpace,
-    time_model: TimeModel,
+    asked: &Asked,
     time: u128,
 ) -> Result<Proof, FalseClaim> {
+    let space = asked.space;
     let Proof::Optimal { open, .. } = *claimed;
     if let Some(open) = open {
         let at = format!("{path}.open");
-        let several = space.chunks.most > 1 && time_model == TimeModel::OneForwardOneBackward;
+        let several = space.chunks.most > 1 && asked.time_model == TimeModel::OneForwardOneBackward;
         require(several, &at, open, "absent: no rank has several virtual stages")?;
         require(0 < open && open < time, &at, open, format!("more than 0, less than {time}"))?;
     }
     Ok(Proof::Optimal { space: Some(space.clone()), open })
 }
 
-/// The plan as its decisions and its question tell it.
+/// The plan as its decisions and its question tell it, its proof apart.
 fn rebuilt(
     plan: &Plan,
     ground: &PlanGround,
@@ -115,10 +115,9 @@ fn rebuilt(
     strategy: &Strategy,
 ) -> Result<Plan, FalseClaim> {
     let PlanGround { question, model, chip, .. } = *ground;
-    let Placed { profile, job, placement, costs, .. } = placed;
+    let Placed { profile, job, placement, .. } = placed;
     let flops = flops_per_sequence(model, question.sequence)
         .map_err(|reason| FalseClaim::new("question.sequence", question.sequence, reason))?;
-    let (space, time) = (&question.space, costs.time_per_batch);
     Ok(Plan {
         schema: Plan::SCHEMA.into(),
         version: Plan::VERSION,
@@ -137,7 +136,7 @@ fn rebuilt(
             peak_flops_per_second: u64::try_from(chip.peak_flops_per_second()).unwrap_or(u64::MAX),
         }),
         answer: Answer::new(&profile, &job, &placement),
-        proof: proof("proof", &plan.proof, space, question.time_model, time)?,
+        proof: plan.proof.clone(),
         job,
         profile,
         layers: plan.layers.clone(),

@@ -171,6 +171,7 @@ fn of_request<'a>(
         masked: request.masked,
         element,
         optimizer: request.optimizer,
+        time_model: request.time_model,
         reserve_per_mille: request.reserve_per_mille,
     }
 }

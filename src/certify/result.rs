@@ -63,7 +63,6 @@ pub fn check(
         place: Place { chip, cluster: &cluster, costs: question.vector_costs },
         asked,
         rule: question.rule,
-        time_model: request.time_model,
     };
     let paths = Paths {
         strategy: format!("{path}.strategy.degrees"),
@@ -85,7 +84,7 @@ pub fn check(
     require(power <= cap, drawn, power, format!("at most {cap}"))?;
     let at = format!("{path}.plan.proof");
     let batch = placed.costs.time_per_batch;
-    let proof = plan::proof(&at, &claimed.plan.proof, space, request.time_model, batch)?;
+    let proof = plan::proof(&at, &claimed.plan.proof, &asked, batch)?;
     let found = Rebuilt { question, model, chip, proof, placed }.facts(&held, claimed);
     breakdown_holds(path, &claimed.breakdown_s, &found.breakdown_s, time)?;
     equal(path, claimed, &ModelResult { breakdown_s: claimed.breakdown_s, ..found })?;
