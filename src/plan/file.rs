@@ -145,6 +145,13 @@ pub struct Training {
     /// digits beyond 64 bits.
     #[serde(serialize_with = "wide::write", deserialize_with = "wide::read")]
     pub flops_per_sequence: u128,
+    /// The same without what a causal mask hides, where attention leaves that out.
+    #[serde(
+        default,
+        serialize_with = "wide::write_option",
+        deserialize_with = "wide::read_option"
+    )]
+    pub causal_flops_per_sequence: Option<u128>,
     /// What one device could do.
     pub peak_flops_per_second: u64,
 }
@@ -210,7 +217,18 @@ impl Training {
 
     /// The share of the peak of `devices` that the model's own operations make up.
     pub fn utilisation(&self, seconds: f64, devices: u64) -> f64 {
-        let done = self.flops_per_sequence as f64 * self.global_batch as f64;
+        self.utilisation_by(self.flops_per_sequence, seconds, devices)
+    }
+
+    /// The same by the operations that are left where attention leaves out what a causal mask
+    /// hides; `None` where it does not.
+    pub fn causal_utilisation(&self, seconds: f64, devices: u64) -> Option<f64> {
+        let flops = self.causal_flops_per_sequence?;
+        Some(self.utilisation_by(flops, seconds, devices))
+    }
+
+    fn utilisation_by(&self, flops_per_sequence: u128, seconds: f64, devices: u64) -> f64 {
+        let done = flops_per_sequence as f64 * self.global_batch as f64;
         done / (devices as f64 * self.peak_flops_per_second as f64 * seconds)
     }
 }
@@ -308,9 +326,30 @@ mod wide {
     }
 
     pub(super) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<u128, D::Error> {
-        match Either::deserialize(from)? {
+        whole(Either::deserialize(from)?)
+    }
+
+    #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+    pub(super) fn write_option<S: Serializer>(
+        value: &Option<u128>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => write(value, to),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn read_option<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<u128>, D::Error> {
+        Option::<Either>::deserialize(from)?.map(whole).transpose()
+    }
+
+    fn whole<E: Error>(found: Either) -> Result<u128, E> {
+        match found {
             Either::Number(number) => Ok(u128::from(number)),
-            Either::Digits(digits) => digits.parse().map_err(D::Error::custom),
+            Either::Digits(digits) => digits.parse().map_err(E::custom),
         }
     }
 }

@@ -20,6 +20,8 @@ use crate::hardware::Cluster;
 use crate::hardware::Use;
 use crate::model::op::Op;
 use crate::model::op::Work;
+use crate::parallel::Setting;
+use crate::parallel::shard;
 use crate::plan::Answer;
 use crate::plan::Cost;
 use crate::plan::LayerFacts;
@@ -149,6 +151,7 @@ fn plan(planner: &Planner, chip: &Accelerator, best: &Best) -> Plan {
             attention: terms.attention.name().into(),
             strategy: best.chosen.strategy,
             flops_per_sequence: training.flops_per_sequence.0,
+            causal_flops_per_sequence: causal_flops_per_sequence(terms, training),
             peak_flops_per_second: u64::try_from(chip.peak_flops_per_second()).unwrap_or(u64::MAX),
         }),
         job: best.job.clone(),
@@ -156,6 +159,19 @@ fn plan(planner: &Planner, chip: &Accelerator, best: &Best) -> Plan {
         answer: Answer::new(&best.profile, &best.job, &best.found.placement),
         proof: Proof::Optimal { space: Some(terms.space.clone()), open: best.open },
     }
+}
+
+/// Operations of training one sequence without what a causal mask hides; `None` where attention
+/// computes all of it.
+fn causal_flops_per_sequence(terms: &Terms, training: &Training) -> Option<u128> {
+    let setting = Setting {
+        sequence: training.sequence,
+        attention: terms.attention,
+        masked: terms.masked,
+        ..Setting::ALONE
+    };
+    let (done, all) = shard(&training.model, setting).ok()?.training_flops();
+    (done < all).then_some(done.0)
 }
 
 fn stages(best: &Best, costs: &Cost) -> Vec<StageFacts> {
