@@ -103,6 +103,18 @@ impl Asked<'_> {
         !self.space.framework.may_idle() || least == most || copies.is_power_of_two()
     }
 
+    /// Operations of training one sequence without what a causal mask hides; `None` where attention
+    /// computes all of it, or the sequence is too long for the model.
+    pub fn causal_flops_per_sequence(&self) -> Option<u128> {
+        let Self { sequence, attention, masked, .. } = *self;
+        let setting = Setting { sequence, attention, masked, ..Setting::ALONE };
+        let share = shard(self.model, setting).ok()?;
+        let layers = || share.sequence.iter().map(|&kind| &share.kinds[kind]);
+        let hidden: u128 = layers().map(|layer| layer.hidden.0).sum();
+        let done: u128 = layers().map(|layer| layer.training_flops().0).sum();
+        (hidden > 0).then_some(done)
+    }
+
     /// What a plan may fill of a device with so much memory.
     pub fn usable(&self, installed: u64) -> u64 {
         let kept = u128::from(1000_i64.saturating_sub(self.reserve_per_mille).max(0).unsigned_abs());

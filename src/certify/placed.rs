@@ -74,6 +74,8 @@ pub struct Told<'a> {
 
 /// A placement that fits, with all that follows from it.
 pub struct Placed {
+    /// How the model is divided.
+    pub strategy: Strategy,
     /// By kind of layer, forward and backward.
     pub passes: Vec<[Pass; 2]>,
     /// What placement knows of the layers.
@@ -125,7 +127,7 @@ pub fn check(paths: &Paths, around: &Around, told: &Told) -> Result<Placed, Fals
         place,
     });
     let time = Time(u64::try_from(costs.time_per_batch).unwrap_or(u64::MAX));
-    Ok(Placed { passes, profile, job, placement, costs, time, energy })
+    Ok(Placed { strategy: *strategy, passes, profile, job, placement, costs, time, energy })
 }
 
 /// What is asked of the placement of a share.

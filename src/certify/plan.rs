@@ -10,7 +10,6 @@ use crate::plan::Answer;
 use crate::plan::Plan;
 use crate::plan::Proof;
 use crate::plan::Question;
-use crate::plan::Strategy;
 use crate::plan::TimeModel;
 use crate::plan::Training;
 use crate::plan::Units;
@@ -84,7 +83,7 @@ pub fn check_plan(plan: &Plan, ground: &PlanGround) -> Verdict {
     let told = Told { strategy, layers: &plan.layers, answer: &plan.answer };
     let placed = placed::check(&paths, &around, &told)?;
     let proof = proof("proof", &plan.proof, &asked, placed.costs.time_per_batch)?;
-    equal("", plan, &Plan { proof, ..rebuilt(plan, ground, placed, strategy)? })
+    equal("", plan, &Plan { proof, ..rebuilt(plan, ground, &asked, placed)? })
 }
 
 /// The proof of a plan: the space is the question's, and that no layout of virtual stages beats so
@@ -111,11 +110,11 @@ pub fn proof(
 fn rebuilt(
     plan: &Plan,
     ground: &PlanGround,
+    asked: &Asked,
     placed: Placed,
-    strategy: &Strategy,
 ) -> Result<Plan, FalseClaim> {
     let PlanGround { question, model, chip, .. } = *ground;
-    let Placed { profile, job, placement, .. } = placed;
+    let Placed { strategy, profile, job, placement, .. } = placed;
     let flops = flops_per_sequence(model, question.sequence)
         .map_err(|reason| FalseClaim::new("question.sequence", question.sequence, reason))?;
     Ok(Plan {
@@ -131,8 +130,9 @@ fn rebuilt(
             sequence: question.sequence,
             optimizer: question.optimizer.name().into(),
             attention: question.attention.name().into(),
-            strategy: *strategy,
+            strategy,
             flops_per_sequence: flops.0,
+            causal_flops_per_sequence: asked.causal_flops_per_sequence(),
             peak_flops_per_second: u64::try_from(chip.peak_flops_per_second()).unwrap_or(u64::MAX),
         }),
         answer: Answer::new(&profile, &job, &placement),

@@ -114,6 +114,7 @@ impl Rebuilt<'_> {
         let Placed { profile, job, placement, costs, .. } = &self.placed;
         let request = &self.question.request;
         let model = &self.question.models[self.model];
+        let asked = self.question.asked(self.model);
         let seconds = held.standing.time.seconds();
         let joules = held.standing.energy.joules();
         let sequences = request.global_batch as f64;
@@ -158,6 +159,7 @@ impl Rebuilt<'_> {
                     attention: request.attention.name().into(),
                     strategy: held.strategy,
                     flops_per_sequence: model.flops_per_sequence.0,
+                    causal_flops_per_sequence: asked.causal_flops_per_sequence(),
                     peak_flops_per_second: u64::try_from(peak).unwrap_or(u64::MAX),
                 }),
                 proof: self.proof.clone(),
