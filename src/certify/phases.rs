@@ -1,47 +1,38 @@
-//! Which numbers of stages and replicas may be possible, and the least time of a batch in each
-//! (docs/search.md, steps 3 and 4). Memory and devices decide; the model is relaxed to its
-//! repeated layer.
+//! Which numbers of ranks may be possible, and the least time of a batch in each (docs/search.md,
+//! steps 3 and 4). Memory and devices decide; the model is relaxed to its repeated layer.
 
-use crate::hardware::network::Exchange;
-use crate::hardware::network::Group;
-use crate::hardware::network::Network;
-use crate::model::op::CollectiveKind;
-use crate::parallel::Share;
+use crate::parallel::zero::ParameterBytes;
+use crate::parallel::zero::Zero;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
-use crate::units::Bytes;
 
+use super::divide::Asked;
+use super::divide::Divided;
+use super::divide::Sharded;
 use super::placed::most_frequent;
-use super::rebuild::Question;
 
 /// What decides which cases are possible.
 pub struct Phases {
     recompute: Recompute,
     time_model: TimeModel,
-    width: u64,
-    devices: u64,
-    devices_per_stage: u64,
+    /// Whether ranks may have several virtual stages.
+    interleaves: bool,
     micro_batches: u64,
-    layers: u64,
     repeated: u64,
     capacity: u128,
-    /// Bytes of the repeated layer: its state, what it keeps, what enters it.
-    state: u128,
+    /// Bytes of the repeated layer: what it keeps, what enters it, what its running pass holds.
     kept: u128,
     input: u128,
-    /// All parameters of one device's share, every layer counted.
-    parameters: u64,
-    gradient: u64,
+    working: u128,
 }
 
-/// A number of stages, and a group of replica counts that are not told apart.
+/// A number of ranks, with as many pipelines as there can be: fewer leave each with more
+/// micro-batches and share less.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Case {
-    stages: u64,
-    /// Micro-batches that each pipeline runs.
+    ranks: u64,
+    /// Micro-batches that each pipeline runs at the least.
     rounds: u64,
-    /// The least time to exchange gradients.
-    end: u64,
     /// The most repeated layers that fit in the last stage.
     last_stage: u64,
 }
@@ -60,102 +51,49 @@ pub struct LayerTimes {
 }
 
 impl Phases {
-    /// A share with one recompute choice on devices with `capacity` bytes.
-    pub fn new(
-        question: &Question,
-        share: &Share,
-        devices: u64,
-        recompute: Recompute,
-        capacity: u64,
-    ) -> Self {
+    /// A division with one recompute choice on devices that may be filled up to `capacity` bytes.
+    pub fn new(asked: &Asked, divided: &Divided, recompute: Recompute, capacity: u64) -> Self {
+        let share = &divided.share;
         let kind = most_frequent(&share.sequence);
         let layer = &share.kinds[kind];
-        let optimizer = question.optimizer;
-        let held = optimizer.weight().0 + optimizer.gradient().0 + optimizer.state().0;
-        let all_wide = share.kinds.iter().all(|kind| kind.tensor_parallel);
-        let width = share.setting.tensor_parallel;
+        // Nothing is sent to the first layer of all.
+        let is_first = share.sequence.first() == Some(&kind);
+        let published = asked.time_model == TimeModel::Published;
         Self {
             recompute,
-            time_model: question.request.time_model,
-            width,
-            devices,
-            devices_per_stage: if all_wide { width } else { 1 },
-            micro_batches: question.request.global_batch / share.setting.micro_batch,
-            layers: share.sequence.len() as u64,
+            time_model: asked.time_model,
+            interleaves: asked.space.chunks.most > 1,
+            micro_batches: asked.global_batch / share.setting.micro_batch,
             repeated: share.sequence.iter().filter(|&&at| at == kind).count() as u64,
             capacity: capacity.into(),
-            state: u128::from(layer.parameters) * u128::from(held),
             kept: layer.kept.0.into(),
-            input: layer.input.0.into(),
-            parameters: share.sequence.iter().map(|&kind| share.kinds[kind].parameters).sum(),
-            gradient: optimizer.gradient().0,
+            input: if is_first { 0 } else { layer.input.0.into() },
+            working: if published { 0 } else { layer.working.0.into() },
         }
     }
 
-    /// All cases that may be possible and that no other beats whatever the layers take.
-    pub fn cases(&self, question: &Question) -> Vec<Case> {
-        let mut kept: Vec<Case> = Vec::new();
-        // From many stages to few: what beats a case has at least as many.
-        for stages in (1..=self.layers.min(self.devices / self.devices_per_stage)).rev() {
-            let room = self.devices / (self.devices_per_stage * stages);
-            let most = room.min(self.micro_batches);
-            let mut first = 1;
-            while first <= most {
-                let last = (first + first / 4).min(most);
-                let rounds = self.micro_batches.div_ceil(last);
-                if self.may_fit(stages, rounds) {
-                    let end = match self.time_model {
-                        TimeModel::Published => 0,
-                        TimeModel::OneForwardOneBackward => {
-                            self.least_exchange(&question.physics.network, stages, first, last)
-                        }
-                    };
-                    let last_stage = self.most_layers(1, rounds);
-                    let case = Case { stages, rounds, end, last_stage };
-                    if !kept.iter().any(|known| self.beats(known, &case)) {
-                        kept.push(case);
-                    }
-                }
-                first = last + 1;
+    /// All cases that may be possible where replicas exchange so inside layers.
+    pub fn cases(&self, asked: &Asked, divided: &Divided, sharded: Option<Sharded>) -> Vec<Case> {
+        let mut found = Vec::new();
+        for ranks in divided.ranks(asked.space) {
+            let pipelines = divided.pipelines(asked, sharded, ranks);
+            let Some((_, pipelines)) = pipelines else { continue };
+            let rounds = self.micro_batches.div_ceil(pipelines);
+            let zeros = Divided::zeros(asked.space, sharded, ranks);
+            let Some(state) = state(asked, divided, &zeros, pipelines) else { continue };
+            if self.may_fit(ranks, rounds, state) {
+                let last_stage = self.most_layers((1, ranks), rounds, state);
+                found.push(Case { ranks, rounds, last_stage });
             }
         }
-        kept
+        found
     }
 
-    /// The least time, over every replica count from `first` to `last`, until some stage has
-    /// exchanged the gradients of an average stage.
-    fn least_exchange(&self, network: &Network, stages: u64, first: u64, last: u64) -> u64 {
-        let gradients = Bytes(self.parameters / stages * self.gradient);
-        let time = |size: u64| {
-            let exchange = Exchange::Collective(CollectiveKind::AllReduce);
-            let group = Group::along(size, self.width);
-            network.topology().time(exchange, gradients, group, self.devices).0
-        };
-        // On one kind of link a larger ring is never faster; elsewhere each is asked for.
-        let told_apart = if network.is_flat() { first } else { last };
-        (first..=told_apart).map(time).min().unwrap_or(0)
-    }
-
-    /// Whether `case` is never faster than `known`.
-    fn beats(&self, known: &Case, case: &Case) -> bool {
-        let more_stages = match self.time_model {
-            // More stages fill and drain for longer.
-            TimeModel::Published => known.stages == case.stages,
-            TimeModel::OneForwardOneBackward => known.stages >= case.stages,
-        };
-        let last_stage = match self.recompute {
-            // One stage alone repeats nothing.
-            Recompute::Stage => case.stages > 1 && known.last_stage >= case.last_stage,
-            Recompute::None | Recompute::Full => true,
-        };
-        more_stages && last_stage && known.rounds <= case.rounds && known.end <= case.end
-    }
-
-    /// Whether the repeated layers alone fit in so many stages.
-    fn may_fit(&self, stages: u64, rounds: u64) -> bool {
+    /// Whether the repeated layers alone fit in so many ranks.
+    fn may_fit(&self, ranks: u64, rounds: u64, state: u128) -> bool {
         let mut left = self.repeated;
-        for in_flight in 1..=stages {
-            left = left.saturating_sub(self.most_layers(in_flight, rounds));
+        for from_the_end in 1..=ranks {
+            left = left.saturating_sub(self.most_layers((from_the_end, ranks), rounds, state));
             if left == 0 {
                 return true;
             }
@@ -163,19 +101,27 @@ impl Phases {
         false
     }
 
-    /// The most repeated layers that fit in the stage that ends `from_the_end` stages before the
-    /// end, itself counted.
-    fn most_layers(&self, from_the_end: u64, rounds: u64) -> u64 {
+    /// The most repeated layers that fit in the rank at this place from the end, of so many, where
+    /// each takes `state` bytes for its parameters.
+    fn most_layers(&self, (from_the_end, ranks): (u64, u64), rounds: u64, state: u128) -> u64 {
         let in_flight = u128::from(match self.time_model {
             TimeModel::Published => from_the_end,
+            // A rank of several virtual stages has at least one micro-batch of each in flight.
+            TimeModel::OneForwardOneBackward if self.interleaves => 1,
             TimeModel::OneForwardOneBackward => from_the_end.min(rounds),
         });
         let (once, each) = match self.recompute {
-            Recompute::None => (0, self.state + in_flight * self.kept),
-            Recompute::Stage => ((in_flight - 1) * self.input, self.state + self.kept),
-            Recompute::Full => (self.kept, self.state + in_flight * self.input),
+            Recompute::None => (0, state + in_flight * self.kept),
+            // Nothing is sent to the first stage.
+            Recompute::Stage if from_the_end == ranks => (0, state + self.kept),
+            Recompute::Stage => ((in_flight - 1) * self.input, state + self.kept),
+            Recompute::Full => (self.kept, state + in_flight * self.input),
+            // At best every layer keeps its input only.
+            Recompute::First(_) | Recompute::AsNeeded => {
+                (0, state + in_flight * self.input.min(self.kept))
+            }
         };
-        let Some(room) = self.capacity.checked_sub(once) else { return 0 };
+        let Some(room) = self.capacity.checked_sub(once + self.working) else { return 0 };
         let layers = room.checked_div(each).unwrap_or(u128::MAX);
         u64::try_from(layers).unwrap_or(u64::MAX).min(self.repeated)
     }
@@ -185,52 +131,88 @@ impl Phases {
         let once = times.forward + times.backward;
         let others = times.others_forward + times.others_backward;
         match self.recompute {
-            Recompute::Stage if case.stages > 1 => {
+            Recompute::Stage if case.ranks > 1 => {
                 self.time_with_last_stage(case, once, times.forward + once, others)
             }
             Recompute::Full => {
                 self.time_of_loads(case, times.forward + once, times.others_forward + others)
             }
-            Recompute::None | Recompute::Stage => self.time_of_loads(case, once, others),
+            Recompute::None | Recompute::Stage | Recompute::First(_) | Recompute::AsNeeded => {
+                self.time_of_loads(case, once, others)
+            }
         }
     }
 
-    /// Where each repeated layer adds `load` to its stage.
+    /// Where each repeated layer adds `load` to its rank.
     fn time_of_loads(&self, case: &Case, load: f64, others: f64) -> f64 {
         let sum = self.repeated as f64 * load + others;
-        let most_in_a_stage = self.repeated.div_ceil(case.stages) as f64;
-        self.time_of(case, sum, (most_in_a_stage * load).max(sum / case.stages as f64))
+        let most_in_a_rank = self.repeated.div_ceil(case.ranks) as f64;
+        self.time_of(case, sum, (most_in_a_rank * load).max(sum / case.ranks as f64))
     }
 
     /// Where a layer adds `once` in the last stage, which holds at most so many, and `twice`
     /// before it.
     fn time_with_last_stage(&self, case: &Case, once: f64, twice: f64, others: f64) -> f64 {
         let most = case.last_stage.min(self.repeated);
-        let sum = |last: u64| last as f64 * once + (self.repeated - last) as f64 * twice + others;
-        let by_average = self.time_of(case, sum(most), sum(most) / case.stages as f64);
-        if case.rounds == 1 {
-            return by_average;
-        }
-        let before = |last: u64| (self.repeated - last).div_ceil(case.stages - 1) as f64 * twice;
-        // Up to the balance each further layer in the last stage shortens both; beyond it, the
-        // slowest stage grows by more than is saved.
+        // The fuller the last stage, the less there is to do in all.
+        let least = most as f64 * once + (self.repeated - most) as f64 * twice + others;
+        let before = |last: u64| (self.repeated - last).div_ceil(case.ranks - 1) as f64 * twice;
+        // Up to the balance each further layer in the last stage makes the slowest stage shorter,
+        // beyond it longer.
         let (mut low, mut high) = (0, self.repeated);
         while low < high {
             let middle = u64::midpoint(low, high);
             if middle as f64 * once >= before(middle) { high = middle } else { low = middle + 1 }
         }
-        let by_slowest = [high.saturating_sub(1), high]
+        let slowest = [high.saturating_sub(1), high]
             .map(|last| last.min(most))
-            .map(|last| self.time_of(case, sum(last), before(last).max(last as f64 * once)));
-        by_average.max(by_slowest[0].min(by_slowest[1]))
+            .map(|last| before(last).max(last as f64 * once));
+        let slowest = slowest[0].min(slowest[1]).max(least / case.ranks as f64);
+        self.time_of(case, least, slowest)
     }
 
+    /// Where loads come to at least `sum` in all and `slowest` on some rank.
+    ///
+    /// In 1F1B the first micro-batch goes up and down, and either all forward or all backward
+    /// passes of the slowest rank lie between, one of which is at least half its load. With more
+    /// rounds than ranks it turns round a second time while the slowest rank works without pause;
+    /// with as many it does so but for one load, which it has to do in every round anyway.
     fn time_of(&self, case: &Case, sum: f64, slowest: f64) -> f64 {
-        match self.time_model {
-            TimeModel::Published => (case.rounds + case.stages - 1) as f64 * slowest,
-            TimeModel::OneForwardOneBackward => {
-                sum + (case.rounds - 1) as f64 * slowest + case.end as f64
+        let (rounds, ranks) = (case.rounds as f64, case.ranks as f64);
+        if self.time_model == TimeModel::Published {
+            return (rounds + ranks - 1.0) * slowest;
+        }
+        let mut least = sum.max(rounds * slowest);
+        if !self.interleaves || case.ranks == 1 {
+            least = least.max(sum + 0.5 * (rounds - 1.0) * slowest);
+            if case.rounds > case.ranks {
+                least = least.max(2.0 * sum + (rounds - ranks - 1.0) * slowest);
+            } else if case.rounds == case.ranks {
+                least = least.max(2.0 * sum * (rounds / (rounds + 1.0)));
             }
         }
+        least
     }
+}
+
+/// Bytes that the repeated layer's parameters take of a device at the least, where replicas share one
+/// of these and there are at most so many pipelines; `None` where there is nothing to choose from.
+///
+/// A rank rounds a shard up once, not for every layer: here it is rounded down.
+fn state(asked: &Asked, divided: &Divided, zeros: &[Zero], pipelines: u64) -> Option<u128> {
+    let share = &divided.share;
+    let layer = &share.kinds[most_frequent(&share.sequence)];
+    let replicas = pipelines * share.setting.context;
+    let shards = u128::from(asked.space.shards.unwrap_or(replicas).max(1));
+    let bytes: ParameterBytes = asked.optimizer.into();
+    let held = |zero: Zero| -> u128 {
+        let part = |each: u64, from: Zero| {
+            let whole = u128::from(layer.parameters) * u128::from(each);
+            if zero >= from { whole / shards } else { whole }
+        };
+        part(bytes.weight.0, Zero::Weights)
+            + part(bytes.gradient.0, Zero::Gradients)
+            + part(bytes.state.0, Zero::State)
+    };
+    zeros.iter().map(|&zero| held(zero)).min()
 }
