@@ -220,7 +220,7 @@ pub(super) fn candidates(problem: &Problem, sums: &Sums) -> Vec<Candidate> {
 /// The numbers of pipelines of so many ranks, those with as many micro-batches together: the fewest
 /// and the most.
 fn pipelines(problem: &Problem, ranks: usize) -> Vec<(u64, u64)> {
-    let Problem { profile, job, choices } = *problem;
+    let Problem { job, choices, .. } = *problem;
     let each = problem.devices_per_rank() * ranks as u64;
     let allowed = &choices.data_parallel;
     match choices.usage {
