@@ -77,6 +77,8 @@ pub fn play(
     let rules = StageRules::new(&plan.profile, &plan.job, placement.shape());
     let n_ranks = cost.ranks.len();
     let micro_batches = shortened(placement.schedule, cost, most_passes);
+    // A plan that was not checked may claim any order.
+    placement.schedule.check(n_ranks, micro_batches).ok()?;
     let short = Cost { micro_batches, ..cost.clone() };
     let mut free_at = vec![0; n_ranks];
     let mut tell = |free_at: &mut Vec<u64>, span: Span| {
@@ -136,8 +138,9 @@ fn shortened(order: PassOrder, cost: &Cost, most_passes: u64) -> u64 {
         _ if cost.micro_batches <= enough => cost.micro_batches,
         PassOrder::OneForwardOneBackward => enough,
         PassOrder::Interleaved { group, .. } => {
-            let whole = enough.div_ceil(group.max(1)).saturating_mul(group);
-            whole.min(cost.micro_batches - cost.micro_batches % group.max(1)).max(group)
+            let group = group.max(1);
+            let whole = enough.div_ceil(group).saturating_mul(group);
+            whole.min(cost.micro_batches - cost.micro_batches % group).max(group)
         }
     }
 }

@@ -189,3 +189,58 @@ pub fn verdict(file: &str, plan: &Plan, solved: bool, out: &mut dyn Write) -> io
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::placement::example;
+
+    #[test]
+    fn a_proof_says_of_which_strategies_it_speaks() {
+        let told = proof(&example(true));
+        let space = "over micro-batch 1; TP 1, 2; PP any with 1 to 2 chunks each; DP any; \
+                     ZeRO 0, 1 without a pipeline and 1 with one; \
+                     recompute of as many layers as memory asks for; every cut into stages.";
+        assert_eq!(
+            told,
+            format!(
+                "Proved: no other placement is faster, {space} It is optimal within this model \
+                 and these strategies."
+            )
+        );
+    }
+
+    #[test]
+    fn layouts_outside_the_family_are_told_by_the_gap_to_them() {
+        let mut plan = example(true);
+        let Proof::Optimal { open, .. } = &mut plan.proof;
+        *open = Some(plan.answer.time_per_batch * 9 / 10);
+        let told = proof(&plan);
+        assert!(told.contains("none outside it takes less than "), "{told}");
+        assert!(told.contains(", 10.0 % below this plan."), "{told}");
+    }
+
+    #[test]
+    fn of_a_given_strategy_only_its_cut_is_claimed() {
+        let mut plan = example(false);
+        let one = StrategySpace {
+            pipeline: Limits::only(2),
+            data_parallel: Limits::only(2),
+            ..StrategySpace::plain(vec![1], vec![2], vec![Recompute::None])
+        };
+        let mut with = |cut| {
+            let space = Some(StrategySpace { cut, ..one.clone() });
+            plan.proof = Proof::Optimal { space, open: None };
+            proof(&plan)
+        };
+        assert!(with(CutSpace::Best).starts_with("The strategy was given. Proved: no other cut"));
+        assert!(with(CutSpace::Even).ends_with("nothing is claimed of others."));
+    }
+
+    #[test]
+    fn many_values_are_told_by_their_ends() {
+        assert_eq!(list(&[1, 2, 4]), "1, 2, 4");
+        let many: Vec<u64> = (1..=64).collect();
+        assert_eq!(list(&many), "1 to 64 (64 values)");
+    }
+}

@@ -8,6 +8,7 @@ use super::judged;
 use super::memory;
 use super::parts::Exchanged;
 use super::parts::TimeParts;
+use super::plain;
 use super::proof;
 use super::ranks;
 use super::time;
@@ -65,8 +66,9 @@ fn rates(plan: &Plan, placement: &Placement, cost: &Cost, out: &mut dyn Write) -
     let tokens = sequences * training.sequence as f64;
     let rate = format!("{} tokens/s", grouped(whole(tokens)));
     let note = format!(
-        "{} tokens/s per device; batches of {} sequences of {} tokens, {sequences:.4} a second",
+        "{} tokens/s per device; {} sequences/s, {} of {} tokens in a batch",
         grouped(whole(tokens / cost.devices as f64)),
+        plain(sequences),
         grouped(training.global_batch),
         grouped(training.sequence),
     );
@@ -140,4 +142,48 @@ fn whole(value: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive")]
     let whole = value.round() as u64;
     whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::placement::example;
+
+    fn told(plan: &Plan) -> String {
+        let mut out = Vec::new();
+        text(plan, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_planner_reads_the_strategy_its_rates_its_memory_and_its_ranks() {
+        let text = told(&example(true));
+        let strategy = "example on a chip: TP 2 with sequence parallelism x PP 2 (2 chunks each) \
+                        x DP 2, ZeRO-1, micro-batch 1, \
+                        recompute of the first 1 layers of each stage; 8 of 8 devices";
+        assert!(text.starts_with(strategy), "{text}");
+        for said in [
+            "interleaved 1F1B, 16 micro-batches for each pipeline",
+            " tokens/s per device; ",
+            "without what a causal mask hides",
+            "where the time goes, for the average rank",
+            "  recompute ",
+            "  gradient exchange ",
+            "  weight gathering ",
+            "exchanges take ",
+            "memory of one device on the fullest rank",
+            "4 = 2 x 2",
+            "Proved: no other placement is faster",
+        ] {
+            assert!(text.contains(said), "{said} is missing: {text}");
+        }
+        assert!(!text.contains("simulated"), "one time is enough: {text}");
+        assert!(text.lines().all(|line| line.trim_end() == line), "{text}");
+    }
+
+    #[test]
+    fn equal_ranks_share_a_line() {
+        let text = told(&example(false));
+        assert!(text.lines().any(|line| line.starts_with("0 – 1 ")), "{text}");
+    }
 }

@@ -17,7 +17,7 @@ use crate::report::quantity::shown;
 const MOST_ROWS: usize = 32;
 
 /// More passes than this are not drawn: a picture of so few columns shows no more.
-const MOST_PASSES: u64 = 1 << 20;
+const MOST_PASSES: u64 = 1 << 17;
 
 /// What a rank does, as it is drawn; the first is what it does where nothing else is said. Passes
 /// follow, each chunk's forward and backward passes side by side.
