@@ -84,9 +84,10 @@ pub fn play(
     let played = simulate(&short, (placement.schedule, rules.delay()), |event| {
         let Event { stage, micro_batch, backward, start, end } = event;
         let (rank, chunk) = (stage % n_ranks, stage / n_ranks);
-        let doing = match backward {
-            false => Doing::Forward { micro_batch, chunk },
-            true => Doing::Backward { micro_batch, chunk },
+        let doing = if backward {
+            Doing::Backward { micro_batch, chunk }
+        } else {
+            Doing::Forward { micro_batch, chunk }
         };
         rows.add(Span { rank, doing, start, end });
     })?;

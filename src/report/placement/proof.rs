@@ -39,11 +39,10 @@ pub fn proof(plan: &Plan) -> String {
     if let Some(least) = *open {
         let batch = plan.answer.time_per_batch;
         let gap = batch.saturating_sub(least) as f64 / batch as f64;
-        told += &format!(
-            " Layouts of virtual stages were compared within a declared family; none outside it \
-             takes less than {}, {} below this plan.",
-            time(&plan.units, least),
-            percent(gap)
+        let (least, gap) = (time(&plan.units, least), percent(gap));
+        told = format!(
+            "{told} Layouts of virtual stages were compared within a declared family; none outside \
+             it takes less than {least}, {gap} below this plan."
         );
     }
     told + " It is optimal within this model and these strategies."
@@ -76,11 +75,10 @@ pub fn described(space: &StrategySpace) -> String {
         let kinds = list(&space.context_kinds);
         said.push(format!("CP {} ({kinds})", list(&space.context_parallel)));
     }
-    let ranks = match space.pipeline == Limits::only(1) {
-        true => "no pipeline".to_owned(),
-        false => format!("PP {}{}", limits(space.pipeline), chunks(space)),
-    };
-    said.push(ranks);
+    said.push(match space.pipeline {
+        Limits { least: 1, most: 1 } => "no pipeline".to_owned(),
+        ranks => format!("PP {}{}", limits(ranks), chunks(space)),
+    });
     said.push(format!("DP {}", limits(space.data_parallel)));
     said.push(sharing(space));
     if space.orders.len() > 1 && space.pipeline != Limits::only(1) {
@@ -133,9 +131,9 @@ fn repeating(space: &StrategySpace) -> String {
     let modules: Vec<String> = space
         .repeated
         .iter()
-        .map(|modules| match *modules == Modules::NONE {
-            true => "none".into(),
-            false => modules.to_string(),
+        .map(|modules| match *modules {
+            Modules::NONE => "none".into(),
+            some => some.to_string(),
         })
         .collect();
     match &modules[..] {

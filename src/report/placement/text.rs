@@ -50,7 +50,7 @@ fn rates(plan: &Plan, placement: &Placement, cost: &Cost, out: &mut dyn Write) -
         (TimeModel::OneForwardOneBackward, PassOrder::Interleaved { .. }) => "interleaved 1F1B",
     };
     let line = |out: &mut dyn Write, what: &str, figure: &str, note: &str| {
-        writeln!(out, "{what:<20}{figure:>18}  {note}")
+        writeln!(out, "{what:<18}{figure:>22}  {note}")
     };
     let each = grouped(cost.micro_batches);
     let note = format!("{order}, {each} micro-batches for each pipeline");
@@ -81,14 +81,17 @@ fn rates(plan: &Plan, placement: &Placement, cost: &Cost, out: &mut dyn Write) -
 fn utilisation(plan: &Plan, training: &Training, cost: &Cost, seconds: f64) -> (String, String) {
     let peak = training.peak_flops_per_second as f64;
     let mfu = training.utilisation(seconds, cost.devices);
-    let mut note = format!("per device: MFU {} of {}", percent(mfu), si(peak, "FLOP/s"));
-    if let Some(causal) = training.causal_utilisation(seconds, cost.devices) {
-        note += &format!(", {} without what a causal mask hides", percent(causal));
-    }
-    if cost.devices < plan.job.devices {
-        let all = percent(training.utilisation(seconds, plan.job.devices));
-        note += &format!("; {all} of all devices");
-    }
+    let causal = training.causal_utilisation(seconds, cost.devices);
+    let causal = causal.map_or_else(String::new, |causal| {
+        format!(", {} without what a causal mask hides", percent(causal))
+    });
+    let all = if cost.devices < plan.job.devices {
+        format!("; {} of all devices", percent(training.utilisation(seconds, plan.job.devices)))
+    } else {
+        String::new()
+    };
+    let (mfu_told, peak_told) = (percent(mfu), si(peak, "FLOP/s"));
+    let note = format!("per device: MFU {mfu_told} of {peak_told}{causal}{all}");
     (si(mfu * peak, "FLOP/s"), note)
 }
 
@@ -126,14 +129,11 @@ fn lines(plan: &Plan, parts: &TimeParts) -> Vec<TimeLine> {
     };
     let sharing = "among devices that share layers or weights";
     // Without the schedules of layers it is not known what hides their exchanges.
-    let (layers, in_layers) = match plan.layers.is_empty() && parts.exchanges.all > 0 {
-        true => {
-            (format!("exchanges take {} of it, hidden or not", told(parts.exchanges.all)), None)
-        }
-        false => (
-            "both passes, once".to_owned(),
-            exchanged("exchanges in layers", parts.exchanges, sharing),
-        ),
+    let (layers, in_layers) = if plan.layers.is_empty() && parts.exchanges.all > 0 {
+        (format!("exchanges take {} of it, hidden or not", told(parts.exchanges.all)), None)
+    } else {
+        let exposed = exchanged("exchanges in layers", parts.exchanges, sharing);
+        ("both passes, once".to_owned(), exposed)
     };
     let most = "on the rank with most of it";
     [

@@ -44,9 +44,10 @@ pub fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     for span in spans {
         rows[span.rank].add(drawn_as(span.doing), span.start, span.end);
     }
-    let drawn = match played.micro_batches < cost.micro_batches {
-        true => format!(", of which {} are drawn", grouped(played.micro_batches)),
-        false => String::new(),
+    let drawn = if played.micro_batches < cost.micro_batches {
+        format!(", of which {} are drawn", grouped(played.micro_batches))
+    } else {
+        String::new()
     };
     writeln!(
         out,
