@@ -10,6 +10,7 @@ use crate::report::course;
 use crate::report::course::Doing;
 use crate::report::course::Span;
 use crate::report::course::letter;
+use crate::report::placement::time;
 use crate::report::quantity::grouped;
 use crate::report::quantity::shown;
 
@@ -61,8 +62,7 @@ pub fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{rank:>8}│{}", row.text())?;
     }
     writeln!(out, "{:8}└{}", "rank", "─".repeat(WIDTH))?;
-    let time = plan.units.time(played.end.into());
-    writeln!(out, "{:9}0{:>2$.4} {unit}", "", time, WIDTH - 2, unit = shown(&plan.units.time))?;
+    writeln!(out, "{:9}0{:>2$}", "", time(&plan.units, played.end.into()), WIDTH - 1)?;
     legend(chunks, out)
 }
 

@@ -52,9 +52,9 @@ function tiles({ result, devices }) {
     ["Throughput", number(result.throughput_sequences_per_s), "throughput_sequences_per_s", "seq/s"],
     ["Tokens", scaled(result.tokens_per_s, "/s"), "tokens_per_s"],
     ["Tokens per device", scaled(result.tokens_per_s_per_device, "/s"), "tokens_per_s_per_device"],
-    ["Computing", scaled(result.flops_per_s_per_device, "FLOP/s"), "flops_per_s_per_device", "per device"],
+    ["Computing per device", scaled(result.flops_per_s_per_device, "", 3), "flops_per_s_per_device", "FLOP/s"],
     ["FLOP utilisation", percent(result.mfu), "mfu", "of devices in use"],
-    ["without what a mask hides", percent(result.mfu_causal), "mfu_causal"],
+    ["Causal utilisation", percent(result.mfu_causal), "mfu_causal"],
     ["Devices", number(strategy.devices_used), "devices_used", `of ${number(devices)}`],
     ["Bubble", percent(result.breakdown_s.bubble / result.time_per_batch_s), "bubble"],
   ];
