@@ -72,59 +72,76 @@ pub fn play(
     placement: &Placement,
     cost: &Cost,
     most_passes: u64,
-    mut watch: impl FnMut(Span),
+    watch: impl FnMut(Span),
 ) -> Option<Course> {
     let rules = StageRules::new(&plan.profile, &plan.job, placement.shape());
     let n_ranks = cost.ranks.len();
     let micro_batches = shortened(placement.schedule, cost, most_passes);
+    // A plan that was not checked may claim any order.
+    placement.schedule.check(n_ranks, micro_batches).ok()?;
     let short = Cost { micro_batches, ..cost.clone() };
-    let mut free_at = vec![0; n_ranks];
-    let mut tell = |free_at: &mut Vec<u64>, span: Span| {
-        let before = std::mem::replace(&mut free_at[span.rank], span.end);
-        if before < span.start {
-            let idle = Span { doing: Doing::Idle, start: before, end: span.start, ..span };
-            watch(idle);
-        }
-        if span.start < span.end {
-            watch(span);
-        }
-    };
+    let mut rows = Rows { free_at: vec![0; n_ranks], watch };
     let played = simulate(&short, (placement.schedule, rules.delay()), |event| {
         let Event { stage, micro_batch, backward, start, end } = event;
         let (rank, chunk) = (stage % n_ranks, stage / n_ranks);
-        let doing = match backward {
-            false => Doing::Forward { micro_batch, chunk },
-            true => Doing::Backward { micro_batch, chunk },
+        let doing = if backward {
+            Doing::Backward { micro_batch, chunk }
+        } else {
+            Doing::Forward { micro_batch, chunk }
         };
-        tell(&mut free_at, Span { rank, doing, start, end });
+        rows.add(Span { rank, doing, start, end });
     })?;
-    let exchanged: Vec<u64> = played
-        .finished
-        .iter()
-        .zip(&cost.ranks)
-        .map(|(at, rank)| at.saturating_add(rank.after.exposed))
-        .collect();
-    let last = exchanged.iter().copied().max().unwrap_or(0);
-    for (rank, (&at, found)) in played.finished.iter().zip(&cost.ranks).enumerate() {
-        let stepping = match plan.job.ends.step_start {
-            StepStart::OwnGradients => exchanged[rank],
-            StepStart::AllGradients => last,
-        };
-        let stepped = stepping.saturating_add(found.after.step);
-        let gathered = stepped.saturating_add(found.after.gather);
-        for (doing, start, end) in [
-            (Doing::Exchange, at, exchanged[rank]),
-            (Doing::Step, stepping, stepped),
-            (Doing::Gather, stepped, gathered),
-        ] {
-            tell(&mut free_at, Span { rank, doing, start, end });
-        }
+    for span in endings(plan.job.ends.step_start, cost, &played.finished) {
+        rows.add(span);
     }
-    let end = free_at.iter().copied().max().unwrap_or(0);
+    let end = rows.free_at.iter().copied().max().unwrap_or(0);
     for rank in 0..n_ranks {
-        tell(&mut free_at, Span { rank, doing: Doing::Idle, start: end, end });
+        rows.add(Span { rank, doing: Doing::Idle, start: end, end });
     }
     Some(Course { micro_batches, end })
+}
+
+/// Ranks whose time is told without gaps.
+struct Rows<W> {
+    free_at: Vec<u64>,
+    watch: W,
+}
+
+impl<W: FnMut(Span)> Rows<W> {
+    /// Tells what a rank does, and that it waited until then.
+    fn add(&mut self, span: Span) {
+        let before = std::mem::replace(&mut self.free_at[span.rank], span.end);
+        let idle = Span { doing: Doing::Idle, start: before, end: span.start, ..span };
+        for span in [idle, span] {
+            if span.start < span.end {
+                (self.watch)(span);
+            }
+        }
+    }
+}
+
+/// What follows the last backward pass of each rank, which has ended at `finished`.
+fn endings(start: StepStart, cost: &Cost, finished: &[u64]) -> Vec<Span> {
+    let after = || cost.ranks.iter().map(|rank| rank.after);
+    let exchanged =
+        finished.iter().zip(after()).map(|(at, after)| at.saturating_add(after.exposed));
+    let exchanged: Vec<u64> = exchanged.collect();
+    let last = exchanged.iter().copied().max().unwrap_or(0);
+    let ranks = finished.iter().zip(after()).zip(&exchanged).enumerate();
+    let spans = ranks.flat_map(|(rank, ((&finished, after), &exchanged))| {
+        let stepping = match start {
+            StepStart::OwnGradients => exchanged,
+            StepStart::AllGradients => last,
+        };
+        let stepped = stepping.saturating_add(after.step);
+        [
+            (Doing::Exchange, finished, exchanged),
+            (Doing::Step, stepping, stepped),
+            (Doing::Gather, stepped, stepped.saturating_add(after.gather)),
+        ]
+        .map(|(doing, start, end)| Span { rank, doing, start, end })
+    });
+    spans.collect()
 }
 
 /// As many micro-batches as make about `most_passes`, a legal number of them.
@@ -136,8 +153,9 @@ fn shortened(order: PassOrder, cost: &Cost, most_passes: u64) -> u64 {
         _ if cost.micro_batches <= enough => cost.micro_batches,
         PassOrder::OneForwardOneBackward => enough,
         PassOrder::Interleaved { group, .. } => {
-            let whole = enough.div_ceil(group.max(1)).saturating_mul(group);
-            whole.min(cost.micro_batches - cost.micro_batches % group.max(1)).max(group)
+            let group = group.max(1);
+            let whole = enough.div_ceil(group).saturating_mul(group);
+            whole.min(cost.micro_batches - cost.micro_batches % group).max(group)
         }
     }
 }

@@ -93,8 +93,7 @@ test("values in the page equal outcome.json", async () => {
   const { strategy } = result;
   const words = plain(await page.locator("#plan-strategy").textContent());
   for (const told of [
-    `${strategy.data_parallel} pipelines of ${strategy.pipeline_stages} stages`,
-    `micro-batches of ${strategy.micro_batch} sequence`,
+    strategy.sentence,
     `${strategy.devices_used} of ${outcome.request.devices} devices`,
   ])
     assert.ok(words.includes(told), words);

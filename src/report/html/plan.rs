@@ -71,21 +71,23 @@ fn result(plan: &Plan, placement: &Placement, cost: &Cost, strategy: &str) -> Va
             "devices_used": cost.devices,
             "sentence": strategy,
         },
-        "course": course(plan, placement, cost),
+        "course": course(plan),
         "breakdown_s": breakdown(plan, placement, cost),
         "stages": stages(plan, placement, cost),
     })
 }
 
-/// What the timeline is played from, beside the times of stages.
-pub fn course(plan: &Plan, placement: &Placement, cost: &Cost) -> Value {
+/// What the timeline of a plan is played from, beside the times of its stages; `None` where these do
+/// not hold every layer once.
+pub fn course(plan: &Plan) -> Option<Value> {
+    let placement = plan.answer.placement(plan.profile.n_layers())?;
     let time = |ticks: u64| plan.units.time(ticks.into());
     let rules = StageRules::new(&plan.profile, &plan.job, placement.shape());
     let group = match placement.schedule {
         PassOrder::OneForwardOneBackward => Value::Null,
         PassOrder::Interleaved { group, .. } => json!(group),
     };
-    let ends = cost.ranks.iter().map(|rank| {
+    let ends = plan.answer.ranks.iter().map(|rank| {
         let after = rank.after;
         json!({
             "exchange_s": time(after.exposed),
@@ -93,15 +95,15 @@ pub fn course(plan: &Plan, placement: &Placement, cost: &Cost) -> Value {
             "gather_s": time(after.gather),
         })
     });
-    json!({
+    Some(json!({
         "pipelines": placement.data_parallel,
-        "ranks": cost.ranks.len(),
+        "ranks": placement.ranks(),
         "chunks": placement.schedule.chunks(),
         "group": group,
         "delay_s": time(rules.delay()),
         "steps_together": plan.job.ends.step_start == StepStart::AllGradients,
         "ends": ends.collect::<Vec<_>>(),
-    })
+    }))
 }
 
 /// Where the time goes: of the average rank until the last pass, and after it.

@@ -30,9 +30,10 @@ use crate::plan::Units;
 /// Eight layers on two ranks of two devices, twice: one stage each, or two in turn.
 pub fn example(interleaved: bool) -> Plan {
     let (profile, job) = (profile(), job());
-    let schedule = match interleaved {
-        true => PassOrder::Interleaved { chunks: 2, group: 2 },
-        false => PassOrder::OneForwardOneBackward,
+    let schedule = if interleaved {
+        PassOrder::Interleaved { chunks: 2, group: 2 }
+    } else {
+        PassOrder::OneForwardOneBackward
     };
     let ends = if interleaved { vec![2, 4, 6, 8] } else { vec![4, 8] };
     let placement = Placement {

@@ -60,7 +60,8 @@ pub fn text(plan: &Plan, cost: &Cost, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "memory of one device on the fullest rank, {}", grouped(rank as u64))?;
     for (name, part) in parts(memory).into_iter().filter(|(_, part)| *part > 0) {
         let share = percent(part as f64 / total as f64);
-        writeln!(out, "  {name:<22}{:>12} {share:>8}  {}", size(units, part), note(name))?;
+        let line = format!("  {name:<22}{:>14} {share:>8}  {}", size(units, part), note(name));
+        writeln!(out, "{}", line.trim_end())?;
     }
     let left = |limit: u64| match u128::from(limit).checked_sub(total) {
         Some(left) => format!("{} left of", size(units, left)),
@@ -79,7 +80,7 @@ pub fn text(plan: &Plan, cost: &Cost, out: &mut dyn Write) -> io::Result<()> {
             whole(installed)
         )
     };
-    writeln!(out, "  {:<22}{:>12} {:>8}  {room}", "all", size(units, total), "")?;
+    writeln!(out, "  {:<22}{:>14} {:>8}  {room}", "all", size(units, total), "")?;
     warning(plan, cost).map_or(Ok(()), |warning| writeln!(out, "Warning: {warning}"))
 }
 
@@ -114,4 +115,54 @@ pub fn warning(plan: &Plan, cost: &Cost) -> Option<String> {
              may not fit beside it"
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::cost;
+    use crate::report::placement::example;
+
+    fn of(plan: &Plan) -> (String, Option<String>) {
+        let placement = plan.answer.placement(plan.profile.n_layers()).unwrap();
+        let cost = cost(&plan.profile, &plan.job, &placement);
+        let mut out = Vec::new();
+        text(plan, &cost, &mut out).unwrap();
+        (String::from_utf8(out).unwrap(), warning(plan, &cost))
+    }
+
+    #[test]
+    fn the_fullest_rank_is_told_by_its_parts_with_both_head_rooms() {
+        let (told, warned) = of(&example(false));
+        assert!(told.starts_with("memory of one device on the fullest rank, 0\n"), "{told}");
+        for part in ["weights", "gradients", "optimizer state", "activations", "working"] {
+            assert!(told.contains(part), "{part} is missing: {told}");
+        }
+        assert!(told.contains("that plans may fill") && told.contains("installed"), "{told}");
+        assert_eq!(warned, None);
+    }
+
+    #[test]
+    fn too_full_a_device_is_warned_of_and_one_that_overflows_more_so() {
+        let mut plan = example(false);
+        let placement = plan.answer.placement(8).unwrap();
+        let needed = fullest(&cost(&plan.profile, &plan.job, &placement)).unwrap().1.total();
+        plan.job.installed = u64::try_from(needed).unwrap();
+        assert!(of(&plan).1.unwrap().contains("fills 100.0 % of a device's memory"));
+        plan.job.installed -= 1;
+        let (told, warned) = of(&plan);
+        assert!(told.contains("1 B MORE than"), "{told}");
+        assert!(warned.unwrap().contains("does not fit by this account"));
+        plan.job.installed = u64::try_from(needed * 1000 / 939).unwrap();
+        assert_eq!(of(&plan).1, None);
+    }
+
+    #[test]
+    fn parts_sum_to_the_whole() {
+        let plan = example(true);
+        for rank in &plan.answer.ranks {
+            let sum: u128 = parts(&rank.memory).iter().map(|(_, part)| part).sum();
+            assert_eq!(sum, rank.memory.total());
+        }
+    }
 }

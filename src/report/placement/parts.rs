@@ -136,3 +136,82 @@ fn alone(pass: &PassFacts) -> u64 {
     }
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::OpFacts;
+    use crate::plan::ScheduleProof;
+    use crate::plan::cost;
+    use crate::report::placement::example;
+
+    fn of(plan: &Plan) -> (TimeParts, Cost) {
+        let placement = plan.answer.placement(plan.profile.n_layers()).unwrap();
+        let cost = cost(&plan.profile, &plan.job, &placement);
+        (TimeParts::of(plan, &placement, &cost), cost)
+    }
+
+    fn pass(runs: &[(u32, u32, &str)]) -> PassFacts {
+        let operators = runs.iter().map(|&(start, end, core)| OpFacts {
+            name: "op".into(),
+            core: core.into(),
+            start_s: f64::from(start) * 1e-9,
+            end_s: f64::from(end) * 1e-9,
+            spread: true,
+            cores: Vec::new(),
+            flops: 0.0,
+            hbm_bytes: 0,
+            energy_j: 0.0,
+            limit: "compute".into(),
+            matmul: None,
+            mapping: None,
+        });
+        let proof = ScheduleProof { kind: "exact".into(), lower_bound_s: 0.0, gap: 0.0 };
+        let operators = operators.collect();
+        PassFacts { time_s: 0.0, makespan_s: 0.0, hbm_s: 0.0, glb_s: 0.0, proof, operators }
+    }
+
+    #[test]
+    fn parts_sum_to_the_time_of_the_batch() {
+        for plan in [example(false), example(true)] {
+            let (parts, cost) = of(&plan);
+            assert_eq!(parts.total(), cost.time_per_batch);
+            assert!(parts.bubble > 0 && parts.recompute > 0 && parts.step > 0, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_repeated_is_one_forward_pass_of_each_repeated_layer() {
+        let (parts, cost) = of(&example(false));
+        // One layer of each rank, a million ticks, in each of 16 micro-batches.
+        assert_eq!(cost.micro_batches, 16);
+        assert_eq!(parts.recompute, 16_000_000);
+    }
+
+    #[test]
+    fn of_exchanges_in_layers_what_runs_beside_others_is_hidden() {
+        let facts = pass(&[(0, 10, "tensor"), (5, 15, "network"), (15, 20, "vector")]);
+        assert_eq!(alone(&facts), 5_000);
+        let mut plan = example(false);
+        plan.layers = vec![LayerFacts {
+            kind: "transformer".into(),
+            count: 8,
+            forward: facts.clone(),
+            backward: pass(&[(0, 3, "network")]),
+        }];
+        let (parts, cost) = of(&plan);
+        let layers = 4 * u128::from(cost.micro_batches);
+        assert_eq!(parts.exchanges, Exchanged { exposed: layers * 8_000, all: layers * 300_000 });
+        assert_eq!(parts.total(), cost.time_per_batch);
+    }
+
+    #[test]
+    fn no_more_of_an_exchange_is_exposed_than_there_is() {
+        for plan in [example(false), example(true)] {
+            let (parts, _) = of(&plan);
+            for Exchanged { exposed, all } in [parts.exchanges, parts.gradients, parts.gathering] {
+                assert!(exposed <= all, "{parts:?}");
+            }
+        }
+    }
+}

@@ -39,11 +39,10 @@ pub fn proof(plan: &Plan) -> String {
     if let Some(least) = *open {
         let batch = plan.answer.time_per_batch;
         let gap = batch.saturating_sub(least) as f64 / batch as f64;
-        told += &format!(
-            " Layouts of virtual stages were compared within a declared family; none outside it \
-             takes less than {}, {} below this plan.",
-            time(&plan.units, least),
-            percent(gap)
+        let (least, gap) = (time(&plan.units, least), percent(gap));
+        told = format!(
+            "{told} Layouts of virtual stages were compared within a declared family; none outside \
+             it takes less than {least}, {gap} below this plan."
         );
     }
     told + " It is optimal within this model and these strategies."
@@ -76,11 +75,10 @@ pub fn described(space: &StrategySpace) -> String {
         let kinds = list(&space.context_kinds);
         said.push(format!("CP {} ({kinds})", list(&space.context_parallel)));
     }
-    let ranks = match space.pipeline == Limits::only(1) {
-        true => "no pipeline".to_owned(),
-        false => format!("PP {}{}", limits(space.pipeline), chunks(space)),
-    };
-    said.push(ranks);
+    said.push(match space.pipeline {
+        Limits { least: 1, most: 1 } => "no pipeline".to_owned(),
+        ranks => format!("PP {}{}", limits(ranks), chunks(space)),
+    });
     said.push(format!("DP {}", limits(space.data_parallel)));
     said.push(sharing(space));
     if space.orders.len() > 1 && space.pipeline != Limits::only(1) {
@@ -133,9 +131,9 @@ fn repeating(space: &StrategySpace) -> String {
     let modules: Vec<String> = space
         .repeated
         .iter()
-        .map(|modules| match *modules == Modules::NONE {
-            true => "none".into(),
-            false => modules.to_string(),
+        .map(|modules| match *modules {
+            Modules::NONE => "none".into(),
+            some => some.to_string(),
         })
         .collect();
     match &modules[..] {
@@ -187,5 +185,60 @@ pub fn verdict(file: &str, plan: &Plan, solved: bool, out: &mut dyn Write) -> io
             "Not checked, because it needs a solver (`--deep` does): that no strategy, mapping or \
              schedule is faster"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::placement::example;
+
+    #[test]
+    fn a_proof_says_of_which_strategies_it_speaks() {
+        let told = proof(&example(true));
+        let space = "over micro-batch 1; TP 1, 2; PP any with 1 to 2 chunks each; DP any; \
+                     ZeRO 0, 1 without a pipeline and 1 with one; \
+                     recompute of as many layers as memory asks for; every cut into stages.";
+        assert_eq!(
+            told,
+            format!(
+                "Proved: no other placement is faster, {space} It is optimal within this model \
+                 and these strategies."
+            )
+        );
+    }
+
+    #[test]
+    fn layouts_outside_the_family_are_told_by_the_gap_to_them() {
+        let mut plan = example(true);
+        let Proof::Optimal { open, .. } = &mut plan.proof;
+        *open = Some(plan.answer.time_per_batch * 9 / 10);
+        let told = proof(&plan);
+        assert!(told.contains("none outside it takes less than "), "{told}");
+        assert!(told.contains(", 10.0 % below this plan."), "{told}");
+    }
+
+    #[test]
+    fn of_a_given_strategy_only_its_cut_is_claimed() {
+        let mut plan = example(false);
+        let one = StrategySpace {
+            pipeline: Limits::only(2),
+            data_parallel: Limits::only(2),
+            ..StrategySpace::plain(vec![1], vec![2], vec![Recompute::None])
+        };
+        let mut with = |cut| {
+            let space = Some(StrategySpace { cut, ..one.clone() });
+            plan.proof = Proof::Optimal { space, open: None };
+            proof(&plan)
+        };
+        assert!(with(CutSpace::Best).starts_with("The strategy was given. Proved: no other cut"));
+        assert!(with(CutSpace::Even).ends_with("nothing is claimed of others."));
+    }
+
+    #[test]
+    fn many_values_are_told_by_their_ends() {
+        assert_eq!(list(&[1, 2, 4]), "1, 2, 4");
+        let many: Vec<u64> = (1..=64).collect();
+        assert_eq!(list(&many), "1 to 64 (64 values)");
     }
 }

@@ -10,6 +10,7 @@ use crate::report::course;
 use crate::report::course::Doing;
 use crate::report::course::Span;
 use crate::report::course::letter;
+use crate::report::placement::time;
 use crate::report::quantity::grouped;
 use crate::report::quantity::shown;
 
@@ -17,7 +18,7 @@ use crate::report::quantity::shown;
 const MOST_ROWS: usize = 32;
 
 /// More passes than this are not drawn: a picture of so few columns shows no more.
-const MOST_PASSES: u64 = 1 << 20;
+const MOST_PASSES: u64 = 1 << 17;
 
 /// What a rank does, as it is drawn; the first is what it does where nothing else is said. Passes
 /// follow, each chunk's forward and backward passes side by side.
@@ -44,9 +45,10 @@ pub fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     for span in spans {
         rows[span.rank].add(drawn_as(span.doing), span.start, span.end);
     }
-    let drawn = match played.micro_batches < cost.micro_batches {
-        true => format!(", of which {} are drawn", grouped(played.micro_batches)),
-        false => String::new(),
+    let drawn = if played.micro_batches < cost.micro_batches {
+        format!(", of which {} are drawn", grouped(played.micro_batches))
+    } else {
+        String::new()
     };
     writeln!(
         out,
@@ -60,8 +62,7 @@ pub fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{rank:>8}│{}", row.text())?;
     }
     writeln!(out, "{:8}└{}", "rank", "─".repeat(WIDTH))?;
-    let time = plan.units.time(played.end.into());
-    writeln!(out, "{:9}0{:>2$.4} {unit}", "", time, WIDTH - 2, unit = shown(&plan.units.time))?;
+    writeln!(out, "{:9}0{:>2$}", "", time(&plan.units, played.end.into()), WIDTH - 1)?;
     legend(chunks, out)
 }
 
