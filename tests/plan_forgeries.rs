@@ -1,6 +1,8 @@
 //! Lies told of real plans: every one is rejected, by `phaze check` or, where only a solver can
 //! tell, by `phaze check --deep`.
 
+use std::sync::LazyLock;
+
 use phaze::input::Conventions;
 use phaze::input::place::Basics;
 use phaze::input::place::judge;
@@ -55,7 +57,10 @@ fn asked(model: &str, framework: Framework, change: impl Fn(&mut StrategySpace))
 
 /// What Megatron would run of all that is searched by default.
 fn searched() -> Question {
-    asked("bert-large", Framework::Megatron, |_| {})
+    asked("bert-large", Framework::Megatron, |space| {
+        space.micro_batches = vec![4];
+        space.chunks = Limits { least: 1, most: 2 };
+    })
 }
 
 /// Every axis given: weights gathered layer by layer by replicas that also share sequences.
@@ -96,6 +101,11 @@ fn plan(question: Question) -> Plan {
     phaze::place(question).unwrap().expect("it fits")
 }
 
+/// The honest answers, found once.
+static SEARCHED: LazyLock<Plan> = LazyLock::new(|| plan(searched()));
+static GATHERING: LazyLock<Plan> = LazyLock::new(|| plan(gathering()));
+static INTERLEAVED: LazyLock<Plan> = LazyLock::new(|| plan(interleaved()));
+
 fn text(plan: &Plan) -> Value {
     serde_json::to_value(plan).unwrap()
 }
@@ -122,16 +132,15 @@ fn verdict(plan: &Plan) -> String {
 
 #[test]
 fn honest_plans_hold_also_after_writing_and_reading() {
-    for question in [searched(), gathering(), interleaved()] {
-        let honest = plan(question);
-        assert_eq!(verdict(&honest), "believed", "{}", honest.training.unwrap().strategy);
-        assert_eq!(rejected(&text(&honest)), None);
+    for honest in [&*SEARCHED, &*GATHERING, &*INTERLEAVED] {
+        assert_eq!(verdict(honest), "believed", "{}", honest.training.as_ref().unwrap().strategy);
+        assert_eq!(rejected(&text(honest)), None);
     }
 }
 
 #[test]
 fn every_claim_of_a_plan_can_be_refuted() {
-    let honest = text(&plan(searched()));
+    let honest = text(&SEARCHED);
     let lies: [(&str, Value); 39] = [
         ("/schema", json!("phaze-outcome")),
         ("/version", json!(7)),
@@ -201,8 +210,8 @@ fn changed(value: &Value) -> Value {
 
 #[test]
 fn every_figure_of_stages_ranks_and_degrees_can_be_refuted() {
-    for question in [gathering(), interleaved()] {
-        let honest = text(&plan(question));
+    for honest in [&*GATHERING, &*INTERLEAVED] {
+        let honest = text(honest);
         let paths = [
             "/answer/context_parallel",
             "/answer/data_parallel",
@@ -279,7 +288,6 @@ type Narrowing = (&'static str, fn(&mut StrategySpace));
 
 #[test]
 fn a_strategy_outside_the_space_is_named_by_its_axis() {
-    let plan = plan(interleaved());
     let narrowings: [Narrowing; 14] = [
         ("tensor_parallel", |space| space.tensor_parallel = vec![1, 4]),
         ("sequence_parallel", |space| space.sequence_parallel = vec![false]),
@@ -297,14 +305,14 @@ fn a_strategy_outside_the_space_is_named_by_its_axis() {
         ("recompute", |space| space.recompute = vec![Recompute::None]),
     ];
     for (axis, narrow) in narrowings {
-        let said = verdict(&told_of(&plan, narrow));
+        let said = verdict(&told_of(&INTERLEAVED, narrow));
         assert!(said.contains(axis) && said.contains("is said to be"), "{axis}: {said}");
     }
 }
 
 #[test]
 fn a_wider_space_is_not_what_was_proved() {
-    let honest = plan(interleaved());
+    let honest = INTERLEAVED.clone();
     let mut forged = honest.clone();
     let Proof::Optimal { space, open } = &honest.proof;
     let mut space = space.clone().unwrap();
@@ -322,13 +330,13 @@ fn a_wider_space_is_not_what_was_proved() {
 
 #[test]
 fn what_is_left_open_is_said_only_of_virtual_stages_and_below_the_time() {
-    for (question, least, by) in [
-        (gathering(), 1, By::Check),
-        (interleaved(), u128::MAX, By::Check),
-        (interleaved(), 0, By::Check),
-        (interleaved(), 1, By::Deep),
+    for (honest, least, by) in [
+        (&*GATHERING, 1, By::Check),
+        (&*INTERLEAVED, u128::MAX, By::Check),
+        (&*INTERLEAVED, 0, By::Check),
+        (&*INTERLEAVED, 1, By::Deep),
     ] {
-        let mut forged = plan(question);
+        let mut forged = honest.clone();
         let Proof::Optimal { open, .. } = &mut forged.proof;
         *open = Some(least);
         if least > u128::from(u64::MAX) {
@@ -353,8 +361,7 @@ fn degrees_that_break_a_rule_of_the_framework_are_refused_by_name() {
     let said = verdict(&told_of(&idle, |space| space.cut = CutSpace::Even));
     assert!(said.contains("not the even one"), "{said}");
     // Stages that repeat as memory asks for are no strategy of those that repeat alike.
-    let gathered = plan(gathering());
-    let said = verdict(&told_of(&gathered, |space| space.framework = Framework::Torchtitan));
+    let said = verdict(&told_of(&GATHERING, |space| space.framework = Framework::Torchtitan));
     assert!(said.contains("torchtitan"), "{said}");
 }
 
@@ -365,6 +372,7 @@ fn a_slower_plan_is_not_optimal() {
         space.pipeline = Limits::only(4);
         space.chunks = Limits::only(1);
         space.data_parallel = Limits::only(2);
+        space.micro_batches = vec![4];
     }));
     let wide = searched();
     let forged = Plan {
@@ -392,8 +400,8 @@ fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
 
 #[test]
 fn no_figure_or_word_of_a_plan_can_be_changed() {
-    for question in [interleaved(), gathering()] {
-        let honest = text(&plan(question));
+    for honest in [&*INTERLEAVED, &*GATHERING] {
+        let honest = text(honest);
         let mut paths = Vec::new();
         leaves(&honest, "", &mut paths);
         let step = paths.len() / 125;
