@@ -1,12 +1,18 @@
-//! How long the best cut of one pipeline shape takes to find: chains as models have them, alone and
-//! with the best time known before.
+//! How long the best cut of one pipeline shape, or its best layout over virtual stages, takes to
+//! find: chains as models have them, alone and with a time known before.
 
 use std::time::Instant;
 
+use phaze::placement::AfterFigures;
+use phaze::placement::ChunkCosts;
+use phaze::placement::ChunkFigures;
+use phaze::placement::InterleavedShape;
 use phaze::placement::PipelineShape;
 use phaze::placement::StageCosts;
 use phaze::placement::StageFigures;
 use phaze::placement::best_cut;
+use phaze::placement::best_layout;
+use phaze::plan::StageTime;
 use phaze::plan::StepStart;
 
 /// An embedding, equal layers and a head; stages repeat as many layers as memory asks for.
@@ -90,6 +96,62 @@ fn main() {
         for room in [u64::MAX, 16 * (n_layers as u64 + 2)] {
             table_row(n_layers, room);
         }
+    }
+    println!();
+    interleaved();
+}
+
+impl ChunkCosts for Chain {
+    fn n_layers(&self) -> usize {
+        self.forward.len() - 1
+    }
+
+    fn layer(&self, layer: usize) -> StageTime {
+        let forward = self.forward[layer + 1] - self.forward[layer];
+        StageTime { forward, backward: 2 * forward }
+    }
+
+    fn chunk(&self, _: usize, from: usize, to: usize) -> ChunkFigures {
+        let forward = self.forward[to] - self.forward[from];
+        ChunkFigures { forward, backward: 2 * forward, kept: 16 * (to - from) as u64 }
+    }
+
+    fn held(&self, _: usize, chunks: &[(usize, usize)]) -> u128 {
+        let parameters = chunks.iter().map(|&(a, b)| self.parameters[b] - self.parameters[a]);
+        parameters.map(u128::from).sum()
+    }
+
+    fn after(&self, rank: usize, chunks: &[(usize, usize)]) -> AfterFigures {
+        let parameters = u64::try_from(self.held(rank, chunks)).expect("fewer than a device holds");
+        AfterFigures { exposed: parameters / 8, after: parameters / 16 }
+    }
+}
+
+fn interleaved() {
+    println!("one shape over virtual stages, in ms");
+    println!(
+        "{:>8}{:>8}{:>8}{:>8}{:>10}{:>14}",
+        "layers", "ranks", "chunks", "m", "alone", "1 % above"
+    );
+    for (n_layers, ranks, chunks, micro_batches) in
+        [(80, 8, 5, 32), (80, 4, 5, 32), (96, 8, 6, 64), (126, 16, 8, 64), (128, 16, 8, 128)]
+    {
+        let start = StepStart::AllGradients;
+        let (group, delay) = (ranks as u64, SEND);
+        let chain =
+            Chain::new(n_layers, PipelineShape { n_stages: ranks, micro_batches, start }, 0);
+        let memory = u128::MAX;
+        let shape = InterleavedShape { ranks, chunks, group, micro_batches, memory, delay, start };
+        let began = Instant::now();
+        let found = best_layout(&chain, shape, None).expect("legal").expect("memory is plenty");
+        let alone = began.elapsed().as_secs_f64() * 1e3;
+        let began = Instant::now();
+        let limit = Some(found.time + found.time / 100);
+        std::hint::black_box(best_layout(&chain, shape, limit).expect("legal"));
+        let limited = began.elapsed().as_secs_f64() * 1e3;
+        println!(
+            "{n_layers:>8}{ranks:>8}{chunks:>8}{micro_batches:>8}{alone:>10.1}{limited:>14.1}"
+        );
     }
 }
 

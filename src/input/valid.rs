@@ -13,7 +13,6 @@ use crate::search::Request;
 
 /// Far beyond any use, and small enough to count with.
 const LARGEST_COUNT: u64 = 1 << 24;
-const LARGEST_DEGREE: u64 = 1 << 16;
 
 /// How much a model may count beside others; only ratios matter.
 const WEIGHTS: (f64, f64) = (1e-9, 1e9);
@@ -89,16 +88,6 @@ impl Check<'_> {
         };
         let allowed = "give a built-in name, or the path of a file with its text";
         Err(self.field(name).value(&format!("\"{shown}\""), problem, allowed))
-    }
-
-    fn degrees(&self, name: &str, found: &[u64]) -> Result<(), InputError> {
-        if found.is_empty() {
-            return Err(self.field(name).missing("give at least one value"));
-        }
-        for &value in found {
-            self.field(name).whole(value, 1, LARGEST_DEGREE)?;
-        }
-        self.ascending(name, found)
     }
 
     fn ascending(&self, name: &str, found: &[u64]) -> Result<(), InputError> {

@@ -271,7 +271,7 @@ pub fn with_exchanges(share: &Share, zero: Zero, shards: u64, bytes: ParameterBy
     let stride = share.setting.tensor_parallel;
     let mut found = share.clone();
     for layer in &mut found.kinds {
-        let mut add = |pass: &mut Dag<Op>, name: &str, kind: CollectiveKind, each: Bytes| {
+        let add = |pass: &mut Dag<Op>, name: &str, kind: CollectiveKind, each: Bytes| {
             let size = each * layer.parameters;
             if size == Bytes::ZERO || shards <= 1 {
                 return;

@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 use super::Problem;
 use super::Rank;
 use super::cut::least_time;
+use super::layout_bounds::LayerLoads;
+use super::layout_bounds::least_layout_time;
 use crate::parallel::Order;
 use crate::parallel::zero::Sharding;
 use crate::parallel::zero::Zero;
@@ -12,6 +14,7 @@ use crate::plan::LayerProfile;
 use crate::plan::PassOrder;
 use crate::plan::Recompute;
 use crate::plan::Shape;
+use crate::plan::StageTime;
 use crate::plan::StepStart;
 
 /// Which numbers of devices a plan may take, and how pipelines divide the batch.
@@ -102,9 +105,13 @@ pub(super) struct Sums {
     forward: u128,
     /// The load of the slowest layer.
     slowest: u64,
-    /// How often the most frequent layer occurs, its load and its forward pass.
-    repeated: (u64, u64, u64),
+    /// How often the most frequent layer occurs, its load, and whether it may be repeated.
+    repeated: (u64, u64, bool),
+    /// Layers that may be repeated, and the shortest of their forward passes.
+    repeatable: (u64, u64),
     parameters: u64,
+    /// Loads of the layers of a chain.
+    loads: LayerLoads,
 }
 
 impl Sums {
@@ -115,6 +122,8 @@ impl Sums {
         let most = (0..profile.kinds.len()).max_by_key(|&kind| count(kind)).unwrap_or(0);
         let is_chain = profile.is_chain();
         let slowest = profile.layers().map(load).max().unwrap_or(0);
+        let time = |layer: &LayerProfile| StageTime { forward: layer.forward, backward: layer.backward };
+        let times: Vec<StageTime> = profile.layers().map(time).collect();
         // Where layers branch, stages may run branches side by side.
         let sum = |of: &dyn Fn(&LayerProfile) -> u64| -> u128 {
             let sum = profile.layers().map(|layer| u128::from(of(layer))).sum();
@@ -125,34 +134,43 @@ impl Sums {
             forward: sum(&|layer| layer.forward),
             slowest,
             repeated: match profile.kinds.get(most).filter(|_| is_chain) {
-                Some(kind) => (count(most), load(kind), kind.forward),
-                None => (0, 0, 0),
+                Some(kind) => (count(most), load(kind), kind.repeatable),
+                None => (0, 0, false),
+            },
+            repeatable: {
+                let may = || profile.layers().filter(|layer| layer.repeatable && is_chain);
+                (may().count() as u64, may().map(|layer| layer.forward).min().unwrap_or(0))
             },
             parameters: profile.layers().map(|layer| layer.parameters).sum(),
+            loads: LayerLoads::new(&times),
         }
     }
 
     /// Ticks that no cut of a shape can beat.
     pub(super) fn least_time(&self, problem: &Problem, shape: &Shape, micro_batches: u64) -> u128 {
         let ranks = shape.ranks as u64;
-        let (count, load, forward) = self.repeated;
-        // Some rank holds at least the average number of repeated layers.
+        let (count, load, is_repeatable) = self.repeated;
+        let (n_repeatable, forward) = self.repeatable;
+        // Some rank holds at least the average number of layers, and repeats the first of them.
         let most = count.div_ceil(ranks);
-        let again = match shape.recompute {
-            Recompute::First(layers) => layers.min(most).saturating_mul(forward),
+        let again_of = |held: u64| match shape.recompute {
+            Recompute::First(layers) => layers.min(held).saturating_mul(forward),
             _ => 0,
         };
+        let again = again_of(n_repeatable.div_ceil(ranks));
         let everything = if shape.recompute == Recompute::Full { self.forward } else { 0 };
         let total = self.work + everything + u128::from(again);
         let average = u64::try_from(total.div_ceil(u128::from(ranks))).unwrap_or(u64::MAX);
-        let fullest = most.saturating_mul(load).saturating_add(again);
+        let repeats = if is_repeatable { again_of(most) } else { 0 };
+        let fullest = most.saturating_mul(load).saturating_add(repeats);
         let slowest = self.slowest.max(average).max(fullest);
         let passes = match shape.schedule {
             PassOrder::OneForwardOneBackward => {
                 least_time(micro_batches, shape.ranks, total, slowest)
             }
             PassOrder::Interleaved { .. } => {
-                (u128::from(micro_batches) * u128::from(slowest)).max(total)
+                let any = least_layout_time(&self.loads, shape.ranks, micro_batches, 0);
+                (u128::from(micro_batches) * u128::from(slowest)).max(total).max(any)
             }
         };
         let step = match problem.job.ends.step_start {
@@ -202,7 +220,7 @@ pub(super) fn candidates(problem: &Problem, sums: &Sums) -> Vec<Candidate> {
 /// The numbers of pipelines of so many ranks, those with as many micro-batches together: the fewest
 /// and the most.
 fn pipelines(problem: &Problem, ranks: usize) -> Vec<(u64, u64)> {
-    let Problem { profile, job, choices } = *problem;
+    let Problem { job, choices, .. } = *problem;
     let each = problem.devices_per_rank() * ranks as u64;
     let allowed = &choices.data_parallel;
     match choices.usage {

@@ -7,12 +7,15 @@ use super::Problem;
 use super::interleaved::AfterFigures;
 use super::interleaved::ChunkCosts;
 use super::interleaved::ChunkFigures;
+use crate::plan::Profile;
 use crate::plan::Shape;
 use crate::plan::StageCost;
 use crate::plan::StageRules;
+use crate::plan::StageTime;
 
 /// The virtual stages of a chain in one shape.
 pub(super) struct ChunkTable<'a> {
+    profile: &'a Profile,
     rules: StageRules<'a>,
     layers: Vec<usize>,
     ranks: usize,
@@ -23,6 +26,7 @@ pub(super) struct ChunkTable<'a> {
 impl<'a> ChunkTable<'a> {
     pub(super) fn new(problem: &Problem<'a>, shape: Shape) -> Self {
         Self {
+            profile: problem.profile,
             rules: StageRules::new(problem.profile, problem.job, shape),
             layers: (0..problem.profile.n_layers()).collect(),
             ranks: shape.ranks,
@@ -66,6 +70,11 @@ impl ChunkCosts for ChunkTable<'_> {
         self.layers.len()
     }
 
+    fn layer(&self, layer: usize) -> StageTime {
+        let layer = self.profile.layer(layer);
+        StageTime { forward: layer.forward, backward: layer.backward }
+    }
+
     fn chunk(&self, stage: usize, from: usize, to: usize) -> ChunkFigures {
         let (cost, kept) = self.cost(stage, from, to);
         ChunkFigures { forward: cost.time.forward, backward: cost.time.backward, kept }
@@ -77,7 +86,6 @@ impl ChunkCosts for ChunkTable<'_> {
 
     fn after(&self, rank: usize, chunks: &[(usize, usize)]) -> AfterFigures {
         let after = self.rules.after(rank, &self.held_chunks(rank, chunks));
-        let AfterFigures { .. } = AfterFigures::default();
         AfterFigures { exposed: after.exposed, after: after.step.saturating_add(after.gather) }
     }
 }

@@ -313,7 +313,7 @@ mod tests {
     use super::*;
     use crate::plan::AfterBackward;
     use crate::plan::StageTime;
-    use crate::plan::batch::batch_time;
+    use crate::plan::batch_time;
     use crate::plan::one_f_one_b::stage_ends;
     use crate::plan::repeated::KeptLayer;
     use crate::plan::repeated::fewest_repeated;

@@ -8,19 +8,19 @@
 //! ([`layouts`](super::layouts)) stands for them, and a bound over any layout says how much could
 //! be missed at most.
 
+use super::layout::InFlight;
+use super::layout::Layout;
+use super::layout::in_flight;
 use super::layout_bounds::LayerLoads;
 use super::layout_bounds::OrderBound;
 use super::layout_bounds::least_layout_time;
 use super::layouts;
 use super::layouts::Dealt;
 use super::layouts::Part;
-use crate::plan::AfterBackward;
 use crate::plan::IllegalOrder;
 use crate::plan::PassOrder;
-use crate::plan::PipelinedBatch;
 use crate::plan::StageTime;
 use crate::plan::StepStart;
-use crate::plan::batch_time;
 
 /// What one virtual stage costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub struct InterleavedShape {
 }
 
 impl InterleavedShape {
-    fn order(&self) -> PassOrder {
+    pub(super) fn order(&self) -> PassOrder {
         PassOrder::Interleaved { chunks: self.chunks, group: self.group }
     }
 
@@ -145,7 +145,8 @@ pub fn layout_cost(
     shape.order().check(shape.ranks, shape.micro_batches)?;
     let layout = Layout::new(costs, shape, sizes);
     let memory = layout.memory(&in_flight(shape));
-    Ok((layout.time()?, memory))
+    let time = layout.time_below(u128::MAX)?.ok_or(Unsolved::TooLong)?;
+    Ok((time, memory))
 }
 
 fn best_among(
@@ -181,89 +182,6 @@ fn best_among(
     Ok(Some(InterleavedLayout { sizes, time: search.limit, memory, scope }))
 }
 
-/// By rank: what is in flight of each chunk at moments of which none has less of every chunk than
-/// another.
-type InFlight = Vec<Vec<Vec<u64>>>;
-
-fn in_flight(shape: InterleavedShape) -> InFlight {
-    let InterleavedShape { ranks, micro_batches, .. } = shape;
-    (0..ranks).map(|rank| shape.order().in_flight(ranks, micro_batches, rank)).collect()
-}
-
-/// One layout with the figures of its virtual stages.
-struct Layout<'a, C> {
-    costs: &'a C,
-    shape: InterleavedShape,
-    ranges: Vec<(usize, usize)>,
-    times: Vec<StageTime>,
-    kept: Vec<u64>,
-}
-
-impl<'a, C: ChunkCosts> Layout<'a, C> {
-    fn new(costs: &'a C, shape: InterleavedShape, sizes: &[usize]) -> Self {
-        let ranges: Vec<(usize, usize)> = layouts::ranges(sizes).collect();
-        let (mut times, mut kept) = (Vec::new(), Vec::new());
-        for (stage, &(from, to)) in ranges.iter().enumerate() {
-            let figures = costs.chunk(stage, from, to);
-            times.push(StageTime { forward: figures.forward, backward: figures.backward });
-            kept.push(figures.kept);
-        }
-        Self { costs, shape, ranges, times, kept }
-    }
-
-    fn chunks_of(&self, rank: usize) -> Vec<(usize, usize)> {
-        self.ranges.iter().skip(rank).step_by(self.shape.ranks).copied().collect()
-    }
-
-    /// The most memory that each rank needs.
-    fn memory(&self, in_flight: &InFlight) -> Vec<u128> {
-        (0..self.shape.ranks).map(|rank| self.memory_of(rank, in_flight)).collect()
-    }
-
-    fn memory_of(&self, rank: usize, in_flight: &InFlight) -> u128 {
-        let kept = |counts: &Vec<u64>| -> u128 {
-            let own = self.kept.iter().skip(rank).step_by(self.shape.ranks);
-            own.zip(counts).map(|(&kept, &count)| u128::from(count) * u128::from(kept)).sum()
-        };
-        let most = in_flight[rank].iter().map(kept).max().unwrap_or(0);
-        self.costs.held(rank, &self.chunks_of(rank)) + most
-    }
-
-    fn after(&self) -> Vec<AfterBackward> {
-        let of_rank = |rank: usize| {
-            let AfterFigures { exposed, after } = self.costs.after(rank, &self.chunks_of(rank));
-            AfterBackward { exposed, step: after, gather: 0 }
-        };
-        (0..self.shape.ranks).map(of_rank).collect()
-    }
-
-    /// Ticks of the batch, played.
-    fn time(&self) -> Result<u128, Unsolved> {
-        let InterleavedShape { ranks, micro_batches, delay, start, .. } = self.shape;
-        let order = self.shape.order();
-        let batch = PipelinedBatch { order, ranks, micro_batches, times: &self.times, delay };
-        let finished = batch.stage_ends().ok_or(Unsolved::TooLong)?;
-        // The last backward pass of a rank is through its first chunk.
-        Ok(batch_time(&finished[..ranks], &self.after(), start))
-    }
-
-    /// Ticks of the batch that it cannot beat. The first rank ends last, and its end follows; any
-    /// other works until its own.
-    fn least(&self, bound: &OrderBound) -> u128 {
-        let InterleavedShape { ranks, micro_batches, delay, start, .. } = self.shape;
-        let mut finished = Vec::with_capacity(ranks);
-        let mut reached = 0;
-        for rank in 0..ranks {
-            let own = self.times.iter().skip(rank).step_by(ranks);
-            let works: u128 = own.map(|time| u128::from(time.load())).sum();
-            finished.push(reached + u128::from(micro_batches) * works);
-            reached += u128::from(self.times[rank].forward) + u128::from(delay);
-        }
-        finished[0] = finished[0].max(bound.least(&self.times));
-        batch_time(&finished, &self.after(), start)
-    }
-}
-
 /// The search for a faster layout than `limit`.
 struct Search<'a, C> {
     costs: &'a C,
@@ -277,6 +195,8 @@ struct Search<'a, C> {
     /// What the ranks have been dealt so far: loads of each, and of each virtual stage.
     by_rank: Vec<u128>,
     by_stage: Vec<u128>,
+    /// By rank: the way through the first virtual stages before its own, and back.
+    reached: Vec<u128>,
     limit: u128,
     /// The best so far, what was played at once, what is worth playing with its bound, and the
     /// least of all bounds.
@@ -298,6 +218,7 @@ impl<'a, C: ChunkCosts> Search<'a, C> {
             fewest: 1,
             by_rank: vec![0; shape.ranks],
             by_stage: Vec::new(),
+            reached: vec![0; shape.ranks],
             limit,
             best: None,
             played: Vec::new(),
@@ -364,12 +285,12 @@ impl<'a, C: ChunkCosts> Search<'a, C> {
     }
 
     fn play(&mut self, layout: &Layout<C>, sizes: &[usize]) {
-        match layout.time() {
-            Ok(time) if time < self.limit => {
+        match layout.time_below(self.limit) {
+            Ok(Some(time)) => {
                 self.limit = time;
                 self.best = Some(sizes.to_vec());
             }
-            Ok(_) => {}
+            Ok(None) => {}
             Err(why) => self.failed = Some(why),
         }
     }
@@ -401,10 +322,12 @@ impl<C: ChunkCosts> Dealt for Search<'_, C> {
         let n_later = (chunks - 1 - stage / ranks).saturating_sub(usize::from(rank + 1 == ranks));
         let later = n_later as u128 * self.fewest * self.lightest;
         let works = self.by_rank[rank] + load + later;
-        let before: u128 = self.by_stage[..rank].iter().sum();
-        let reached = before + 2 * rank as u128 * u128::from(delay);
-        if u128::from(micro_batches) * works + reached >= self.limit || self.failed.is_some() {
+        let least = u128::from(micro_batches) * works + self.reached[rank];
+        if least >= self.limit || self.failed.is_some() {
             return false;
+        }
+        if stage + 1 < ranks {
+            self.reached[stage + 1] = self.reached[stage] + load + 2 * u128::from(delay);
         }
         self.by_rank[rank] += load;
         self.by_stage.push(load);
@@ -424,6 +347,7 @@ impl<C: ChunkCosts> Dealt for Search<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::PipelinedBatch;
 
     /// Reproducible noise (an xorshift generator).
     struct Noise(u64);
@@ -509,7 +433,8 @@ mod tests {
             ranks,
             chunks,
             group,
-            micro_batches: group * (1 + noise.below(3)),
+            micro_batches: group * (1 + noise.below(3))
+                + if group > ranks as u64 { ranks as u64 * noise.below(2) } else { 0 },
             memory: [u128::MAX, 60 + u128::from(noise.below(300))][noise.index(2)],
             delay: noise.below(3),
             start: [StepStart::OwnGradients, StepStart::AllGradients][noise.index(2)],
@@ -595,6 +520,28 @@ mod tests {
             solved += 1;
         }
         assert!((900..2000).contains(&solved), "{solved} of 2000 have a layout");
+    }
+
+    #[test]
+    fn long_batches_are_given_up_only_where_they_are_no_faster() {
+        let mut noise = Noise(0x10F6);
+        for _ in 0..150 {
+            let (toy, mut shape) = random(&mut noise);
+            shape.micro_batches += shape.group * noise.below(60);
+            let all = all_layouts(toy.layers.len(), shape.n_stages()).into_iter();
+            let times: Vec<u128> = all
+                .map(|sizes| {
+                    let (time, _) = judged(&toy, shape, &sizes);
+                    let layout = Layout::new(&toy, shape, &sizes);
+                    assert_eq!(layout.time_below(time), Ok(None));
+                    assert_eq!(layout.time_below(time + 1), Ok(Some(time)));
+                    time
+                })
+                .collect();
+            let shape = InterleavedShape { memory: u128::MAX, ..shape };
+            let found = best_layout(&toy, shape, None).unwrap().unwrap();
+            assert_eq!(Some(&found.time), times.iter().min());
+        }
     }
 
     #[test]

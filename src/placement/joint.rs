@@ -82,9 +82,10 @@ impl<'a, C: States> Joint<'a, C> {
     }
 
     /// Whether some cut of some shape fits.
-    pub(super) fn fits(&self) -> bool {
+    pub(super) fn fits(&mut self) -> bool {
         let sums = Sums::new(self.problem);
         let all = candidates(self.problem, &sums);
+        let is_known = self.runs.is_uniform() && self.problem.most_narrow() == 0;
         all.iter().any(|candidate| {
             let most = match candidate.shape.recompute {
                 Recompute::First(0) if candidate.grows => Recompute::EVERY_LAYER,
@@ -92,14 +93,19 @@ impl<'a, C: States> Joint<'a, C> {
             };
             let data_parallel = candidate.most_pipelines;
             let shape = Shape { recompute: most, data_parallel, ..candidate.shape };
-            self.may_fit(shape)
+            let candidate = Candidate { shape, ..*candidate };
+            match shape.schedule {
+                PassOrder::OneForwardOneBackward if is_known => self.may_fit(shape),
+                PassOrder::OneForwardOneBackward => self.cut(&candidate, None).is_some(),
+                PassOrder::Interleaved { .. } => self.layout(&candidate, None).is_some(),
+            }
         })
     }
 
     /// Whether some cut of a shape fits, by memory alone; true where that is not known.
     fn may_fit(&self, shape: Shape) -> bool {
         let chunked = shape.schedule != PassOrder::OneForwardOneBackward;
-        if chunked || !self.runs.tells_alike() || self.problem.most_narrow() > 0 {
+        if chunked || !self.runs.is_uniform() || self.problem.most_narrow() > 0 {
             return true;
         }
         StageTable::new(self.problem, (self.cuts, &self.runs), shape, 0).fits_somehow()

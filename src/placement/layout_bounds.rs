@@ -144,17 +144,18 @@ impl OrderBound {
         let InterleavedShape { ranks, chunks, micro_batches, delay, .. } = self.shape;
         let up = self.run(&self.climb, |stage| times[stage].forward);
         let down = self.run(&self.descent, |stage| times[stage].backward);
-        let (mut start, mut rest, mut most) = (0, 0, 0);
+        let (mut start, mut rest, mut most) = (0_u128, 0_u128, 0);
         for rank in (0..ranks).rev() {
             if rank + 1 < ranks {
                 let next = times[(chunks - 1) * ranks + rank + 1];
                 start += u128::from(next.backward) + u128::from(delay);
                 rest += u128::from(next.forward) + u128::from(delay);
             }
-            start = up[rank].max(start);
-            rest = down[rank].max(rest);
+            let (up, down) = (u128::from(up[rank]), u128::from(down[rank]));
+            start = up.max(start);
+            rest = down.max(rest);
             let through = if self.first[rank] as u64 == micro_batches * chunks as u64 {
-                (up[rank] + rest).max(start + down[rank])
+                (up + rest).max(start + down)
             } else {
                 let works = self.between[rank].iter().enumerate().map(|(chunk, &(there, back))| {
                     let time = times[chunk * ranks + rank];
@@ -169,19 +170,19 @@ impl OrderBound {
     }
 
     /// When each rank has run as many passes as precede its first backward pass, where ranks run
-    /// only passes of `list`.
-    fn run(&self, list: &[(usize, usize)], takes: impl Fn(usize) -> u64) -> Vec<u128> {
+    /// only passes of `list`. What is beyond counting is no later than the largest number.
+    fn run(&self, list: &[(usize, usize)], takes: impl Fn(usize) -> u64) -> Vec<u64> {
         let InterleavedShape { ranks, delay, .. } = self.shape;
-        let mut free_at = vec![0; ranks];
+        let mut free_at = vec![0_u64; ranks];
         let mut wanted = vec![0; ranks];
-        let mut left_last_rank: Vec<u128> = Vec::with_capacity(list.len());
+        let mut left_last_rank: Vec<u64> = Vec::with_capacity(list.len());
         for (number, &(chunk, lag)) in list.iter().enumerate() {
             let mut ready =
-                if chunk == 0 { 0 } else { left_last_rank[number - lag] + u128::from(delay) };
+                if chunk == 0 { 0 } else { left_last_rank[number - lag].saturating_add(delay) };
             for rank in 0..ranks {
-                let end = ready.max(free_at[rank]) + u128::from(takes(chunk * ranks + rank));
+                let end = ready.max(free_at[rank]).saturating_add(takes(chunk * ranks + rank));
                 free_at[rank] = end;
-                ready = end + u128::from(delay);
+                ready = end.saturating_add(delay);
                 if number + 1 == self.first[rank] {
                     wanted[rank] = end;
                 }

@@ -57,12 +57,16 @@ impl Runs {
         !self.ends.is_empty()
     }
 
+    /// Whether all layers between the first and the last are of one kind: then layers that fit
+    /// somewhere fit in any later stage.
+    pub(super) fn is_uniform(&self) -> bool {
+        let n = self.kinds.len();
+        n < 3 || self.ends.get(1).is_some_and(|&end| end + 1 >= n)
+    }
+
     fn content(&self, from: usize, to: usize) -> Content {
         match self.ends.get(from) {
-            Some(&end) if from > 0 => {
-                let beyond = if to > end { to } else { 0 };
-                [1 + self.kinds[from], to.min(end) - from, beyond]
-            }
+            Some(&end) if from > 0 && to <= end => [1 + self.kinds[from], to - from, 0],
             _ => [0, from, to],
         }
     }

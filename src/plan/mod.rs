@@ -31,6 +31,7 @@ mod wiring;
 
 pub use batch::AfterBackward;
 pub use batch::StepStart;
+pub use batch::batch_time;
 pub use cost::Cost;
 pub use cost::Placement;
 pub use cost::cost;
