@@ -110,9 +110,9 @@ impl<'a> Holding<'a> {
 
     /// Whether some pipeline with one stage for each rank fits.
     fn some_plain_pipeline_fits(&self, recompute: Recompute, cut: CutSpace) -> bool {
-        // As many layers as are needed: none, or, where these do not suffice, all.
+        // As many layers as are needed: all hold the least, but a framework may refuse to repeat any.
         let ways = match recompute {
-            Recompute::AsNeeded => vec![Recompute::First(0), Recompute::EVERY_LAYER],
+            Recompute::AsNeeded => vec![Recompute::EVERY_LAYER, Recompute::First(0)],
             other => vec![other],
         };
         let mut ranks = self.divided.ranks(self.asked.space).rev();
