@@ -284,7 +284,8 @@ pub fn hindrance(question: &Question, model: usize) -> Option<String> {
     if holding.fits(&[recompute]) != Fit::No {
         return None;
     }
-    let needs = (0..holding.profile.n_layers()).map(|layer| (holding.alone(layer, recompute), layer));
+    let needs =
+        (0..holding.profile.n_layers()).map(|layer| (holding.alone(layer, recompute), layer));
     let (needed, layer) =
         needs.max_by_key(|&(needed, layer)| (needed, std::cmp::Reverse(layer)))?;
     let hindrance = if needed > u128::from(capacity) {
@@ -314,8 +315,7 @@ impl Holding<'_> {
                 room.min(self.job.micro_batches).min(space.data_parallel.most)
             }
         };
-        let zeros =
-            [1, 2].into_iter().flat_map(|ranks| Divided::zeros(space, self.sharded, ranks));
+        let zeros = [1, 2].into_iter().flat_map(|ranks| Divided::zeros(space, self.sharded, ranks));
         let needs = zeros.map(|zero| {
             let data_parallel = if zero == Zero::Nothing { 1 } else { most_copies.max(1) };
             let shape = Shape {
