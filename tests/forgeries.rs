@@ -150,6 +150,11 @@ impl Files {
         *self.at(path) = to;
     }
 
+    fn opposite(&mut self, path: &str) {
+        let value = self.at(path);
+        *value = json!(!value.as_bool().unwrap());
+    }
+
     fn pop(&mut self, path: &str) {
         self.at(path).as_array_mut().unwrap().pop();
     }
@@ -208,6 +213,11 @@ fn another_proof(entry: &mut Value) {
 }
 
 const WINNER: &str = "/winner/results/0";
+
+/// The path of one of the winner's degrees.
+fn degree(name: &str) -> String {
+    format!("{WINNER}/strategy/degrees/{name}")
+}
 
 /// One lie for every claim of an outcome with one model.
 const LIES: &[Lie] = &[
@@ -274,8 +284,8 @@ const LIES: &[Lie] = &[
     }),
     ("less area of the buffer", Check, |f| f.times("/winner/design/area/glb_um2", 0.9)),
     ("a faster batch", Check, |f| f.times(&format!("{WINNER}/time_per_batch_s"), 0.5)),
-    ("another simulated time", Check, |f| {
-        f.times(&format!("{WINNER}/simulated_time_per_batch_s"), 0.9);
+    ("a simulated time beside an exact one", Check, |f| {
+        f.set(&format!("{WINNER}/simulated_time_per_batch_s"), json!(0.9));
     }),
     ("more throughput", Check, |f| f.times(&format!("{WINNER}/throughput_sequences_per_s"), 2.0)),
     ("more tokens", Check, |f| f.times(&format!("{WINNER}/tokens_per_s"), 2.0)),
@@ -286,17 +296,21 @@ const LIES: &[Lie] = &[
     ("less energy", Check, |f| f.times(&format!("{WINNER}/energy_per_batch_j"), 0.9)),
     ("less energy for a token", Check, |f| f.times(&format!("{WINNER}/energy_per_token_j"), 0.9)),
     ("less power", Check, |f| f.times(&format!("{WINNER}/average_power_w"), 0.9)),
-    ("more replicas", Check, |f| f.plus(&format!("{WINNER}/strategy/data_parallel"), 1)),
-    ("more stages", Check, |f| f.plus(&format!("{WINNER}/strategy/pipeline_stages"), 1)),
-    ("a width that is not asked for", Check, |f| {
-        f.set(&format!("{WINNER}/strategy/tensor_parallel"), json!(16));
+    ("more replicas", Check, |f| f.plus(&degree("data_parallel"), 1)),
+    ("more ranks", Check, |f| f.plus(&degree("pipeline"), 1)),
+    ("a width that is not asked for", Check, |f| f.set(&degree("tensor_parallel"), json!(16))),
+    ("a scattered sequence", Check, |f| f.opposite(&degree("sequence_parallel"))),
+    ("a shared context", Check, |f| f.plus(&degree("context_parallel"), 1)),
+    ("another kind of context", Check, |f| f.set(&degree("context_kind"), json!("ulysses"))),
+    ("a micro-batch that is not asked for", Check, |f| f.set(&degree("micro_batch"), json!(4))),
+    ("another recompute", Check, |f| f.set(&degree("recompute"), json!("stage"))),
+    ("repeated modules", Check, |f| f.set(&degree("repeated"), json!("mlp"))),
+    ("another schedule", Check, |f| {
+        f.set(&degree("schedule"), json!({"interleaved": {"chunks": 2, "group": 7}}));
     }),
-    ("a micro-batch that is not asked for", Check, |f| {
-        f.set(&format!("{WINNER}/strategy/micro_batch"), json!(4));
-    }),
-    ("another recompute", Check, |f| {
-        f.set(&format!("{WINNER}/strategy/recompute"), json!("stage"));
-    }),
+    ("another stage of sharding", Check, |f| f.set(&degree("zero"), json!(2))),
+    ("shards that are not asked for", Check, |f| f.set(&degree("shards"), json!(2))),
+    ("another order", Check, |f| f.set(&degree("order"), json!("tp-pp-dp-cp"))),
     ("fewer devices", Check, |f| f.set(&format!("{WINNER}/strategy/devices_used"), json!(1))),
     ("another sentence", Check, |f| {
         f.set(&format!("{WINNER}/strategy/sentence"), json!("one replica"));
@@ -323,6 +337,18 @@ const LIES: &[Lie] = &[
     }),
     ("no activations", Check, |f| {
         f.set(&format!("{WINNER}/stages/0/memory_bytes/activations"), json!(0));
+    }),
+    ("nothing gathered or all", Check, |f| {
+        f.plus(&format!("{WINNER}/stages/0/memory_bytes/gathered"), 1);
+    }),
+    ("less for a moment", Check, |f| {
+        f.plus(&format!("{WINNER}/stages/0/memory_bytes/working"), 1);
+    }),
+    ("another rank", Check, |f| f.plus(&format!("{WINNER}/stages/0/rank"), 1)),
+    ("repeated layers", Check, |f| f.plus(&format!("{WINNER}/stages/0/n_repeated"), 1)),
+    ("weights that arrive at once", Check, |f| {
+        let total = f.outcome["winner"]["results"][0]["time_per_batch_s"].as_f64().unwrap();
+        f.set(&format!("{WINNER}/breakdown_s/weight_gathering"), json!(total / 5.0));
     }),
     ("a larger limit", Check, |f| f.plus(&format!("{WINNER}/stages/0/memory_limit_bytes"), 1)),
     ("no stage", Check, |f| f.set(&format!("{WINNER}/stages"), json!([]))),
@@ -411,6 +437,44 @@ const LIES: &[Lie] = &[
         f.plus(&format!("{WINNER}/plan/training/peak_flops_per_second"), 1);
     }),
     ("a plan for more memory", Check, |f| f.plus(&format!("{WINNER}/plan/job/memory"), 1 << 30)),
+    ("a plan with more installed", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/job/installed"), 1 << 30);
+    }),
+    ("a plan whose steps wait for nothing", Check, |f| {
+        f.set(&format!("{WINNER}/plan/job/ends/step_start"), json!("own_gradients"));
+    }),
+    ("a plan with other buckets", Check, |f| {
+        f.set(&format!("{WINNER}/plan/job/ends/buckets"), json!("stages"));
+    }),
+    ("a reserve that was not kept", Check, |f| f.set("/request/reserve_per_mille", json!(0))),
+    ("a plan of fewer operations behind a mask", Check, |f| {
+        f.set(&format!("{WINNER}/plan/training/causal_flops_per_sequence"), json!(1));
+    }),
+    ("a plan with a repeatable head", Check, |f| {
+        f.opposite(&format!("{WINNER}/plan/profile/kinds/2/repeatable"));
+    }),
+    ("a plan that holds less for a moment", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/profile/kinds/1/working"), 1);
+    }),
+    ("a plan with other exchanges backward", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/profile/kinds/1/backward_collectives"), 1);
+    }),
+    ("a plan with less gathered", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/answer/ranks/0/memory/gathered"), 1);
+    }),
+    ("a plan with less exposed", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/answer/ranks/0/after/exposed"), 1);
+    }),
+    ("a plan with a shorter gathering", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/answer/ranks/0/gathering"), 1);
+    }),
+    ("a plan whose rank ends sooner", Check, |f| {
+        f.set(&format!("{WINNER}/plan/answer/ranks/0/finished"), json!(1));
+    }),
+    ("a plan with fewer ranks", Check, |f| f.pop(&format!("{WINNER}/plan/answer/ranks"))),
+    ("a plan with more repeated layers", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/answer/stages/0/repeated"), 1);
+    }),
     ("a plan that holds no state", Check, |f| {
         f.set(&format!("{WINNER}/plan/job/per_parameter/state"), json!(0));
     }),
@@ -442,7 +506,16 @@ const LIES: &[Lie] = &[
         f.set(&format!("{WINNER}/plan/answer/time_per_batch"), json!(1));
     }),
     ("a plan that compared more widths", Check, |f| {
-        f.set(&format!("{WINNER}/plan/proof/widths"), json!([1, 2, 4, 8, 16]));
+        f.set(&format!("{WINNER}/plan/proof/space/tensor_parallel"), json!([1, 2, 4, 8, 16]));
+    }),
+    ("a plan that compared no space", Check, |f| {
+        f.set(&format!("{WINNER}/plan/proof/space"), Value::Null);
+    }),
+    ("a plan that leaves nothing to beat open", Check, |f| {
+        f.set(&format!("{WINNER}/plan/proof/open"), json!(0));
+    }),
+    ("a plan that leaves more open than it takes", Check, |f| {
+        f.set(&format!("{WINNER}/plan/proof/open"), json!(u64::MAX));
     }),
     ("a plan that was given", Check, |f| {
         f.set(&format!("{WINNER}/plan/proof"), json!({"kind": "given"}));
@@ -565,9 +638,25 @@ const LIES: &[Lie] = &[
         let row = f.row("best_hbm_gib", "64");
         f.cell(row, "recompute", "stage");
     }),
-    ("more stages of a row", Check, |f| {
+    ("more ranks of a row", Check, |f| {
         let row = f.row("best_hbm_gib", "64");
-        f.cell(row, "pipeline_stages", "1000");
+        f.cell(row, "pipeline", "1000");
+    }),
+    ("more chunks of a row", Check, |f| {
+        let row = f.row("best_hbm_gib", "64");
+        f.cell(row, "chunks", "1000");
+    }),
+    ("a shared context of a row", Check, |f| {
+        let row = f.row("best_hbm_gib", "64");
+        f.cell(row, "context_parallel", "64");
+    }),
+    ("another sharding of a row", Check, |f| {
+        let row = f.row("best_hbm_gib", "64");
+        f.cell(row, "zero", "7");
+    }),
+    ("another sentence of a row", Check, |f| {
+        let row = f.row("best_hbm_gib", "64");
+        f.cell(row, "strategy", "TP 1 x PP 1 x DP 1, micro-batch 1, no recompute");
     }),
     ("an unproved value", Deep, |f| {
         // The slowest evaluated row: its gap cannot reach the winner's value.

@@ -1,9 +1,9 @@
 //! What a winner is compared with: that each baseline is the chip it says, fits and costs what it
 //! says, or is rightly missing. That it is the best on its chip is for `deep` to say.
 
+use crate::compare::Degrees;
 use crate::compare::Described;
 use crate::compare::N_BASELINES;
-use crate::compare::Degrees;
 use crate::compare::STOPPED;
 use crate::compare::description;
 use crate::compare::expert_space;
@@ -187,7 +187,10 @@ fn hindrance(question: &Question, chip: &Accelerator, given: bool) -> (Option<St
     let mut surely = true;
     for (model, trained) in question.models.iter().enumerate() {
         let Some(degrees) = degrees(question, &trained.name) else {
-            return (Some(format!("no expert strategy was published for {}", trained.name)), surely);
+            return (
+                Some(format!("no expert strategy was published for {}", trained.name)),
+                surely,
+            );
         };
         let Degrees { stages, data_parallel, tensor_parallel } = degrees;
         match degrees_fit(question, model, degrees, installed) {

@@ -100,7 +100,9 @@ impl<'a> Bounds<'a> {
         let divisions = models.map(|(at, model)| {
             let asked = question.asked(at);
             let divisions = model.divisions.iter();
-            divisions.map(|divided| DivisionBound::new(question, &asked, divided, &shapes)).collect()
+            divisions
+                .map(|divided| DivisionBound::new(question, &asked, divided, &shapes))
+                .collect()
         });
         Self { divisions: divisions.collect(), arrays, question }
     }
@@ -140,12 +142,7 @@ impl<'a> Bounds<'a> {
 }
 
 impl DivisionBound {
-    fn new(
-        question: &Question,
-        asked: &Asked,
-        divided: &Divided,
-        shapes: &[(u64, u64)],
-    ) -> Self {
+    fn new(question: &Question, asked: &Asked, divided: &Divided, shapes: &[(u64, u64)]) -> Self {
         let share = &divided.share;
         let count = |kind: usize| share.sequence.iter().filter(|&&at| at == kind).count() as f64;
         let chip = question.chip(0, 0);

@@ -10,6 +10,7 @@ use crate::parallel::Illegal;
 use crate::parallel::Setting;
 use crate::parallel::Share;
 use crate::parallel::is_legal;
+use crate::parallel::legal_widths;
 use crate::parallel::shard;
 use crate::parallel::zero::Zero;
 use crate::parallel::zero::with_exchanges;
@@ -117,7 +118,8 @@ impl Asked<'_> {
 
     /// What a plan may fill of a device with so much memory.
     pub fn usable(&self, installed: u64) -> u64 {
-        let kept = u128::from(1000_i64.saturating_sub(self.reserve_per_mille).max(0).unsigned_abs());
+        let kept =
+            u128::from(1000_i64.saturating_sub(self.reserve_per_mille).max(0).unsigned_abs());
         u64::try_from(u128::from(installed) * kept / 1000).unwrap_or(u64::MAX)
     }
 
@@ -131,7 +133,7 @@ impl Asked<'_> {
     /// Every legal way to divide the layers.
     fn settings(&self) -> Vec<Setting> {
         let space = self.space;
-        let legal = crate::parallel::legal_widths(&self.model.spec);
+        let legal = legal_widths(&self.model.spec);
         let mut found: Vec<Setting> = Vec::new();
         for &tensor_parallel in space.tensor_parallel.iter().filter(|t| legal.contains(t)) {
             for &context in &space.context_parallel {
@@ -213,10 +215,12 @@ impl Divided {
             let room = self.devices / (setting.devices() * ranks);
             let most = room.min(micro_batches).min(space.data_parallel.most);
             let least = space.data_parallel.least.max(1);
-            let copies: Vec<u64> = match space.framework.may_idle() {
-                _ if space.data_parallel.least == space.data_parallel.most => vec![most],
-                true => (0..63).map(|power| 1 << power).collect(),
-                false => vec![room],
+            let copies: Vec<u64> = if space.data_parallel.least == space.data_parallel.most {
+                vec![most]
+            } else if space.framework.may_idle() {
+                (0..63).map(|power| 1 << power).collect()
+            } else {
+                vec![room]
             };
             for data_parallel in copies.into_iter().filter(|n| (least..=most).contains(n)) {
                 if data_parallel * setting.context > 1 {

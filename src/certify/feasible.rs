@@ -110,9 +110,9 @@ impl<'a> Holding<'a> {
 
     /// Whether some pipeline with one stage for each rank fits.
     fn some_plain_pipeline_fits(&self, recompute: Recompute, cut: CutSpace) -> bool {
-        // As many layers as are needed: none, or, where these do not suffice, all.
+        // As many layers as are needed: all hold the least, but a framework may refuse to repeat any.
         let ways = match recompute {
-            Recompute::AsNeeded => vec![Recompute::First(0), Recompute::EVERY_LAYER],
+            Recompute::AsNeeded => vec![Recompute::EVERY_LAYER, Recompute::First(0)],
             other => vec![other],
         };
         let mut ranks = self.divided.ranks(self.asked.space).rev();
@@ -284,7 +284,8 @@ pub fn hindrance(question: &Question, model: usize) -> Option<String> {
     if holding.fits(&[recompute]) != Fit::No {
         return None;
     }
-    let needs = (0..holding.profile.n_layers()).map(|layer| (holding.alone(layer, recompute), layer));
+    let needs =
+        (0..holding.profile.n_layers()).map(|layer| (holding.alone(layer, recompute), layer));
     let (needed, layer) =
         needs.max_by_key(|&(needed, layer)| (needed, std::cmp::Reverse(layer)))?;
     let hindrance = if needed > u128::from(capacity) {
@@ -314,8 +315,7 @@ impl Holding<'_> {
                 room.min(self.job.micro_batches).min(space.data_parallel.most)
             }
         };
-        let zeros =
-            [1, 2].into_iter().flat_map(|ranks| Divided::zeros(space, self.sharded, ranks));
+        let zeros = [1, 2].into_iter().flat_map(|ranks| Divided::zeros(space, self.sharded, ranks));
         let needs = zeros.map(|zero| {
             let data_parallel = if zero == Zero::Nothing { 1 } else { most_copies.max(1) };
             let shape = Shape {

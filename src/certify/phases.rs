@@ -216,3 +216,144 @@ fn state(asked: &Asked, divided: &Divided, zeros: &[Zero], pipelines: u64) -> Op
     };
     zeros.iter().map(|&zero| held(zero)).min()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::PassOrder;
+    use crate::plan::PipelinedBatch;
+    use crate::plan::StageTime;
+    use crate::plan::one_f_one_b;
+
+    fn phases(recompute: Recompute, interleaves: bool, repeated: u64) -> Phases {
+        Phases {
+            recompute,
+            time_model: TimeModel::OneForwardOneBackward,
+            interleaves,
+            micro_batches: 0,
+            repeated,
+            capacity: u128::MAX,
+            kept: 0,
+            input: 0,
+            working: 0,
+        }
+    }
+
+    /// A first layer, repeated layers, a last layer, by forward and backward pass.
+    struct Chain {
+        layers: Vec<(u64, u64)>,
+    }
+
+    impl Chain {
+        fn new(noise: &mut impl FnMut(u64) -> u64) -> Self {
+            let mut pass = || (noise(20), noise(40));
+            let (first, repeated, last) = (pass(), pass(), pass());
+            let n_repeated = usize::try_from(1 + noise(6)).unwrap();
+            let mut layers = vec![repeated; n_repeated];
+            layers.insert(0, first);
+            layers.push(last);
+            Self { layers }
+        }
+
+        fn times(&self) -> LayerTimes {
+            let (first, repeated) = (self.layers[0], self.layers[1]);
+            let last = self.layers[self.layers.len() - 1];
+            LayerTimes {
+                forward: repeated.0 as f64,
+                backward: repeated.1 as f64,
+                others_forward: (first.0 + last.0) as f64,
+                others_backward: (first.1 + last.1) as f64,
+            }
+        }
+
+        /// The virtual stages of a cut, by a set of inner boundaries.
+        fn stages(&self, cut: u32, recompute: Recompute) -> Vec<StageTime> {
+            let n = self.layers.len();
+            let n_stages = cut.count_ones() + 1;
+            let mut stages = vec![StageTime::default()];
+            for (at, (forward, backward)) in self.layers.iter().enumerate() {
+                if at > 0 && cut >> (at - 1) & 1 == 1 {
+                    stages.push(StageTime::default());
+                }
+                let is_last = stages.len() == n_stages as usize;
+                let again = match recompute {
+                    Recompute::Full => *forward,
+                    Recompute::Stage if !is_last => *forward,
+                    _ => 0,
+                };
+                let stage = stages.last_mut().unwrap();
+                stage.forward += forward;
+                stage.backward += backward + again;
+            }
+            assert!(cut < 1 << (n - 1));
+            stages
+        }
+    }
+
+    fn noise() -> impl FnMut(u64) -> u64 {
+        let mut state: u64 = 0xB0_07D;
+        move |below| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        }
+    }
+
+    #[test]
+    fn no_cut_in_1f1b_beats_the_bound() {
+        let mut noise = noise();
+        for _ in 0..600 {
+            let chain = Chain::new(&mut noise);
+            let rounds = 1 + noise(12);
+            let repeated = chain.layers.len() as u64 - 2;
+            for recompute in [Recompute::None, Recompute::Full, Recompute::Stage] {
+                let phases = phases(recompute, false, repeated);
+                for cut in 0..1 << (chain.layers.len() - 1) {
+                    let stages = chain.stages(cut, recompute);
+                    let ranks = stages.len() as u64;
+                    let case = Case { ranks, rounds, last_stage: repeated };
+                    let time = one_f_one_b::time(&stages, rounds) as f64;
+                    let least = phases.time(&case, &chain.times());
+                    assert!(least <= time + 1e-6, "{least} {time} {stages:?} {rounds}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_layout_of_virtual_stages_beats_the_bound() {
+        let mut noise = noise();
+        for _ in 0..300 {
+            let chain = Chain::new(&mut noise);
+            let repeated = chain.layers.len() as u64 - 2;
+            let phases = phases(Recompute::None, true, repeated);
+            for cut in 0..1 << (chain.layers.len() - 1) {
+                let times = chain.stages(cut, Recompute::None);
+                for chunks in (2..=times.len() / 2).filter(|chunks| times.len() % chunks == 0) {
+                    let ranks = times.len() / chunks;
+                    let rounds = ranks as u64 * (1 + noise(3));
+                    let order = PassOrder::Interleaved { chunks, group: ranks as u64 };
+                    let micro_batches = rounds;
+                    let batch =
+                        PipelinedBatch { order, ranks, micro_batches, times: &times, delay: 0 };
+                    let time = batch.time().unwrap() as f64;
+                    let case = Case { ranks: ranks as u64, rounds, last_stage: repeated };
+                    let least = phases.time(&case, &chain.times());
+                    assert!(least <= time + 1e-6, "{least} {time} {times:?} {rounds}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_stage_is_sent_nothing() {
+        let mut phases = phases(Recompute::Stage, false, 100);
+        (phases.capacity, phases.kept, phases.input) = (100, 10, 50);
+        assert_eq!(phases.most_layers((3, 4), 8, 0), 0);
+        assert_eq!(phases.most_layers((4, 4), 8, 0), 10);
+        assert_eq!(phases.most_layers((1, 4), 8, 0), 10);
+        phases.working = 41;
+        assert_eq!(phases.most_layers((1, 4), 8, 0), 5);
+    }
+}

@@ -89,12 +89,7 @@ pub fn check_plan(plan: &Plan, ground: &PlanGround) -> Verdict {
 /// The proof of a plan: the space is the question's, and that no layout of virtual stages beats so
 /// many ticks may be said only where such layouts may be chosen, and of less than the plan takes.
 /// That the figure holds is for a solver to say.
-pub fn proof(
-    path: &str,
-    claimed: &Proof,
-    asked: &Asked,
-    time: u128,
-) -> Result<Proof, FalseClaim> {
+pub fn proof(path: &str, claimed: &Proof, asked: &Asked, time: u128) -> Result<Proof, FalseClaim> {
     let space = asked.space;
     let Proof::Optimal { open, .. } = *claimed;
     if let Some(open) = open {

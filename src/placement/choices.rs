@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use super::Problem;
 use super::Rank;
 use super::cut::least_time;
+use super::interleaved::Family;
 use super::layout_bounds::LayerLoads;
 use super::layout_bounds::least_layout_time;
 use crate::parallel::Order;
@@ -61,6 +62,9 @@ pub struct Choices {
     pub usage: Usage,
     /// Which cuts are compared.
     pub cut: CutChoice,
+    /// Which layouts over several virtual stages of a rank are compared where there are too many to
+    /// compare all.
+    pub layouts: Family,
 }
 
 impl Choices {
@@ -78,6 +82,7 @@ impl Choices {
             equal_repeats: false,
             usage: Usage::Any,
             cut: CutChoice::Best,
+            layouts: Family::Near,
         }
     }
 }

@@ -7,6 +7,7 @@ use super::Problem;
 use super::interleaved::AfterFigures;
 use super::interleaved::ChunkCosts;
 use super::interleaved::ChunkFigures;
+use super::stage_table::Runs;
 use crate::plan::Profile;
 use crate::plan::Shape;
 use crate::plan::StageCost;
@@ -21,10 +22,16 @@ pub(super) struct ChunkTable<'a> {
     ranks: usize,
     known: RefCell<HashMap<(bool, usize, usize), (StageCost, u64)>>,
     n_stages: usize,
+    /// By whether a rank is the first, whether it is the last, and the sizes of its chunks, where
+    /// layers between the first and the last are alike: what it holds and what follows.
+    ranks_known: RefCell<HashMap<RankKey, (u128, AfterFigures)>>,
+    are_alike: bool,
 }
 
+type RankKey = (bool, bool, Vec<usize>);
+
 impl<'a> ChunkTable<'a> {
-    pub(super) fn new(problem: &Problem<'a>, shape: Shape) -> Self {
+    pub(super) fn new(problem: &Problem<'a>, runs: &Runs, shape: Shape) -> Self {
         Self {
             profile: problem.profile,
             rules: StageRules::new(problem.profile, problem.job, shape),
@@ -32,6 +39,8 @@ impl<'a> ChunkTable<'a> {
             ranks: shape.ranks,
             known: RefCell::default(),
             n_stages: shape.ranks * shape.schedule.chunks(),
+            ranks_known: RefCell::default(),
+            are_alike: runs.is_uniform(),
         }
     }
 
@@ -43,7 +52,11 @@ impl<'a> ChunkTable<'a> {
     /// What a virtual stage costs, and what it keeps of one micro-batch.
     fn cost(&self, stage: usize, from: usize, to: usize) -> (StageCost, u64) {
         // Costs depend on the place only in that the last one sends nothing on.
-        let key = (stage + 1 == self.n_stages, from, to);
+        let inner = self.are_alike && from > 0 && to < self.layers.len();
+        let key = match inner {
+            true => (false, 0, to - from),
+            false => (stage + 1 == self.n_stages, from, to),
+        };
         if let Some(&known) = self.known.borrow().get(&key) {
             return known;
         }
@@ -52,6 +65,26 @@ impl<'a> ChunkTable<'a> {
         let (each, _) = self.rules.kept_each(layers, cost.repeated);
         let found = (cost, u64::try_from(each).unwrap_or(u64::MAX));
         self.known.borrow_mut().insert(key, found);
+        found
+    }
+
+    /// What a rank holds beside what it keeps of each micro-batch, and what follows its last pass.
+    fn rank(&self, rank: usize, chunks: &[(usize, usize)]) -> (u128, AfterFigures) {
+        let sizes = chunks.iter().map(|(from, to)| to - from).collect();
+        let key = (rank == 0, rank + 1 == self.ranks, sizes);
+        if self.are_alike
+            && let Some(&known) = self.ranks_known.borrow().get(&key)
+        {
+            return known;
+        }
+        let held = self.held_chunks(rank, chunks);
+        let after = self.rules.after(rank, &held);
+        let after = AfterFigures {
+            exposed: after.exposed,
+            after: after.step.saturating_add(after.gather),
+        };
+        let found = (self.rules.held_beside_kept(&held), after);
+        self.ranks_known.borrow_mut().insert(key, found);
         found
     }
 
@@ -81,11 +114,10 @@ impl ChunkCosts for ChunkTable<'_> {
     }
 
     fn held(&self, rank: usize, chunks: &[(usize, usize)]) -> u128 {
-        self.rules.held_beside_kept(&self.held_chunks(rank, chunks))
+        self.rank(rank, chunks).0
     }
 
     fn after(&self, rank: usize, chunks: &[(usize, usize)]) -> AfterFigures {
-        let after = self.rules.after(rank, &self.held_chunks(rank, chunks));
-        AfterFigures { exposed: after.exposed, after: after.step.saturating_add(after.gather) }
+        self.rank(rank, chunks).1
     }
 }

@@ -124,36 +124,48 @@ pub enum Unsolved {
 }
 
 /// Up to so many layouts, all are compared.
-pub const MOST_LAYOUTS: u64 = 200_000;
+pub const MOST_LAYOUTS: u64 = 500;
+
+/// In the family that stands for more, the first and the last virtual stage differ from those between
+/// by at most so many layers.
+pub const NEAR: usize = 3;
+
+/// Which layouts are compared where there are too many to compare all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Those in which repeated layers are divided evenly, the embedding and the head each counted as
+    /// a layer or not.
+    Even,
+    /// Those too whose virtual stages between the first and the last differ by one layer at most,
+    /// and from the first and the last by at most [`NEAR`].
+    Near,
+}
+
+/// Whether every layout of so many layers is compared, not a family alone.
+pub fn all_are_compared(n_layers: usize, n_stages: usize) -> bool {
+    layouts::count(n_layers, n_stages) <= u128::from(MOST_LAYOUTS)
+}
 
 /// The fastest layout that fits and takes less than `limit`; `None` where there is none. Of equally
 /// fast ones the first is taken: even ones, then by bound, then by the sizes of their stages.
 pub fn best_layout(
     costs: &impl ChunkCosts,
     shape: InterleavedShape,
+    family: Family,
     limit: Option<u128>,
 ) -> Result<Option<InterleavedLayout>, Unsolved> {
-    best_among(costs, shape, limit, MOST_LAYOUTS)
-}
-
-/// Ticks of the batch of one layout and the most memory that each rank needs, by definition.
-pub fn layout_cost(
-    costs: &impl ChunkCosts,
-    shape: InterleavedShape,
-    sizes: &[usize],
-) -> Result<(u128, Vec<u128>), Unsolved> {
-    shape.order().check(shape.ranks, shape.micro_batches)?;
-    let layout = Layout::new(costs, shape, sizes);
-    let memory = layout.memory(&in_flight(shape));
-    let time = layout.time_below(u128::MAX)?.ok_or(Unsolved::TooLong)?;
-    Ok((time, memory))
+    let near = match family {
+        Family::Even => None,
+        Family::Near => Some(NEAR),
+    };
+    best_among(costs, shape, limit, (MOST_LAYOUTS, near))
 }
 
 fn best_among(
     costs: &impl ChunkCosts,
     shape: InterleavedShape,
     limit: Option<u128>,
-    most_layouts: u64,
+    (most_layouts, near): (u64, Option<usize>),
 ) -> Result<Option<InterleavedLayout>, Unsolved> {
     shape.order().check(shape.ranks, shape.micro_batches)?;
     let (n_layers, n_stages) = (costs.n_layers(), shape.n_stages());
@@ -172,8 +184,8 @@ fn best_among(
     let all = layouts::count(n_layers, n_stages) <= u128::from(most_layouts);
     if all {
         layouts::deal(n_layers, n_stages, None, &mut search);
-    } else {
-        search.deal_family();
+    } else if let Some(near) = near {
+        search.deal_family(near);
     }
     let Some(sizes) = search.play_hopeful()? else { return Ok(None) };
     let least = least_layout_time(&loads, shape.ranks, shape.micro_batches, shape.delay);
@@ -229,9 +241,9 @@ impl<'a, C: ChunkCosts> Search<'a, C> {
     }
 
     /// Deals the family, the parts that promise most first.
-    fn deal_family(&mut self) {
+    fn deal_family(&mut self, near: usize) {
         let (n_layers, n_stages) = (self.costs.n_layers(), self.shape.n_stages());
-        let parts = layouts::parts(n_layers, n_stages);
+        let parts = layouts::parts(n_layers, n_stages, near);
         let bounded = parts.map(|part| (self.part_bound(part), part));
         let mut parts: Vec<(u128, Part)> =
             bounded.filter(|(bound, _)| *bound < self.limit).collect();
@@ -348,6 +360,19 @@ impl<C: ChunkCosts> Dealt for Search<'_, C> {
 mod tests {
     use super::*;
     use crate::plan::PipelinedBatch;
+
+    /// Ticks of the batch of one layout and the most memory that each rank needs, by definition.
+    fn layout_cost(
+        costs: &impl ChunkCosts,
+        shape: InterleavedShape,
+        sizes: &[usize],
+    ) -> Result<(u128, Vec<u128>), Unsolved> {
+        shape.order().check(shape.ranks, shape.micro_batches)?;
+        let layout = Layout::new(costs, shape, sizes);
+        let memory = layout.memory(&in_flight(shape));
+        let time = layout.time_below(u128::MAX)?.ok_or(Unsolved::TooLong)?;
+        Ok((time, memory))
+    }
 
     /// Reproducible noise (an xorshift generator).
     struct Noise(u64);
@@ -509,7 +534,7 @@ mod tests {
                     best = Some(best.map_or(time, |best| best.min(time)));
                 }
             }
-            let found = best_layout(&toy, shape, None).unwrap();
+            let found = best_layout(&toy, shape, Family::Near, None).unwrap();
             assert_eq!(found.as_ref().map(|found| found.time), best);
             let Some(found) = found else { continue };
             assert_eq!(found.scope, Scope::AllLayouts);
@@ -539,7 +564,7 @@ mod tests {
                 })
                 .collect();
             let shape = InterleavedShape { memory: u128::MAX, ..shape };
-            let found = best_layout(&toy, shape, None).unwrap().unwrap();
+            let found = best_layout(&toy, shape, Family::Near, None).unwrap().unwrap();
             assert_eq!(Some(&found.time), times.iter().min());
         }
     }
@@ -560,11 +585,11 @@ mod tests {
                 .map(|sizes| judged(&toy, shape, &sizes))
                 .filter(|(_, memory)| memory.iter().all(|&needed| needed <= shape.memory));
             let best = fitting.map(|(time, _)| time).min();
-            let found = best_among(&toy, shape, None, 0).unwrap();
+            let found = best_among(&toy, shape, None, (0, Some(usize::MAX))).unwrap();
             assert_eq!(found.as_ref().map(|found| found.time), best);
             if let Some(InterleavedLayout { time, scope: Scope::Family { least }, .. }) = found {
                 assert!(least <= time);
-                assert_eq!(best_among(&toy, shape, Some(time), 0), Ok(None));
+                assert_eq!(best_among(&toy, shape, Some(time), (0, Some(usize::MAX))), Ok(None));
             }
         }
     }
@@ -583,7 +608,7 @@ mod tests {
             delay: 0,
             start: StepStart::OwnGradients,
         };
-        let found = best_layout(&toy, shape, None).unwrap().unwrap();
+        let found = best_layout(&toy, shape, Family::Near, None).unwrap().unwrap();
         let Scope::Family { least } = found.scope else { panic!("there are too many layouts") };
         assert!(least <= found.time && found.time <= (32 * 6 + 7) * 16 + 7, "{found:?}");
         let illegal = InterleavedShape { group: 4, ..shape };

@@ -21,7 +21,7 @@ use super::cut::Cut;
 use super::cut::PipelineShape;
 use super::cut::best_cut;
 use super::interleaved::InterleavedShape;
-use super::interleaved::Scope;
+use super::interleaved::all_are_compared;
 use super::interleaved::best_layout;
 use super::stage_table::Runs;
 use super::stage_table::StageTable;
@@ -218,7 +218,7 @@ impl<'a, C: States> Joint<'a, C> {
         if !self.runs.tells_alike() || self.problem.most_narrow() > 0 {
             return None;
         }
-        let table = ChunkTable::new(self.problem, shape);
+        let table = ChunkTable::new(self.problem, &self.runs, shape);
         let interleaved = InterleavedShape {
             ranks: shape.ranks,
             chunks,
@@ -228,10 +228,12 @@ impl<'a, C: States> Joint<'a, C> {
             delay: table.delay(),
             start: self.problem.job.ends.step_start,
         };
-        let layout = best_layout(&table, interleaved, limit).ok()??;
-        if let Scope::Family { least } = layout.scope {
+        if !all_are_compared(self.problem.profile.n_layers(), shape.ranks * chunks) {
+            let least = candidate.bound.time;
             self.open = Some(self.open.map_or(least, |open| open.min(least)));
         }
+        let family = self.problem.choices.layouts;
+        let layout = best_layout(&table, interleaved, family, limit).ok()??;
         let mut from = 0;
         let stages: Vec<Vec<usize>> = layout
             .sizes

@@ -59,6 +59,7 @@ pub use downsets::TooManyBranches;
 pub use interleaved::AfterFigures;
 pub use interleaved::ChunkCosts;
 pub use interleaved::ChunkFigures;
+pub use interleaved::Family;
 pub use interleaved::InterleavedLayout;
 pub use interleaved::InterleavedShape;
 pub use interleaved::Scope;

@@ -18,7 +18,8 @@ use super::training::Training;
 use super::training::shardings;
 use crate::hardware::Accelerator;
 use crate::parallel::LayerShare;
-use crate::parallel::zero::Sharding;
+use crate::parallel::zero::ParameterBytes;
+use crate::parallel::zero::Zero;
 use crate::placement::Choices;
 use crate::placement::Usage;
 use crate::plan::Recompute;
@@ -246,23 +247,34 @@ fn pipeline_bound(
         may_interleave: *choices.chunks.end() > 1,
         capacity: terms.usable(memory).0,
         kept: layer.kept.0,
-        input: layer.input.0,
+        // Nothing is sent to the first layer of all.
+        input: if share.sequence.first() == Some(&kind) { 0 } else { layer.input.0 },
         working: match terms.time_model {
             TimeModel::Published => 0,
             TimeModel::OneForwardOneBackward => layer.working.0,
         },
     };
+    let bytes: ParameterBytes = terms.optimizer.into();
     PipelineBound::new(limits, |ranks, pipelines| {
         let replicas = pipelines * share.setting.context;
-        let shards = choices.shards.unwrap_or(replicas).min(replicas);
+        let shards = choices.shards.unwrap_or(replicas).max(1);
         let zeros = choices.zero[usize::from(ranks > 1)].iter();
-        let held = zeros.map(|&zero| {
-            let sharding = Sharding::hybrid(zero, replicas, shards);
-            let sharding = sharding.unwrap_or_else(|| Sharding::new(zero, replicas));
-            sharding.held(layer.parameters, terms.optimizer.into()).total().0
-        });
-        held.min().unwrap_or(u64::MAX)
+        let held = zeros.map(|&zero| least_held(zero, shards, layer.parameters, bytes));
+        held.min()
     })
+}
+
+/// Bytes that so many parameters of a layer take at the least where `shards` replicas share.
+///
+/// A rank rounds its shards up once for all of its layers, so that a layer's part is rounded down.
+fn least_held(zero: Zero, shards: u64, parameters: u64, bytes: ParameterBytes) -> u64 {
+    let part = |each: Bytes, shared: bool| {
+        let whole = (each * parameters).0;
+        if shared { whole / shards } else { whole }
+    };
+    part(bytes.weight, zero >= Zero::Weights)
+        + part(bytes.gradient, zero >= Zero::Gradients)
+        + part(bytes.state, zero >= Zero::State)
 }
 
 /// Every number of ranks that devices allow, with the most pipelines of them.

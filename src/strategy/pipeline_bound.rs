@@ -69,15 +69,16 @@ pub struct LayerTimes {
 
 impl PipelineBound {
     /// Finds all shapes; `state(ranks, pipelines)` is what the repeated layer's parameters take of a
-    /// device at the least with so many ranks and at most so many pipelines, in bytes.
-    pub fn new(limits: PipelineLimits, state: impl Fn(u64, u64) -> u64) -> Self {
+    /// device at the least with so many ranks and at most so many pipelines, in bytes; `None` where
+    /// replicas have nothing to choose from.
+    pub fn new(limits: PipelineLimits, state: impl Fn(u64, u64) -> Option<u64>) -> Self {
         let mut shapes: Vec<Shape> = Vec::new();
         for &(ranks, pipelines) in &limits.pipelines {
             // More pipelines leave each with fewer micro-batches and share more: no bound grows.
             let rounds = limits.micro_batches.div_ceil(pipelines);
-            let state = state(ranks, pipelines);
+            let Some(state) = state(ranks, pipelines) else { continue };
             if limits.may_fit(ranks, rounds, state) {
-                let last_stage = limits.most_layers(1, rounds, state);
+                let last_stage = limits.most_layers((1, ranks), rounds, state);
                 shapes.push(Shape { ranks, rounds, last_stage });
             }
         }
@@ -164,23 +165,24 @@ impl PipelineLimits {
     /// Whether the repeated layers alone fit in so many ranks.
     fn may_fit(&self, ranks: u64, rounds: u64, state: u64) -> bool {
         let room: u64 = (1..=ranks)
-            .map(|in_flight| self.most_layers(in_flight, rounds, state))
+            .map(|from_the_end| self.most_layers((from_the_end, ranks), rounds, state))
             .fold(0, u64::saturating_add);
         room >= self.repeated
     }
 
-    /// The most repeated layers that fit in the rank with `in_flight - 1` after it.
+    /// The most repeated layers that fit in the rank at this place from the end, of so many.
     ///
     /// With several virtual stages no rank has fewer micro-batches' worth of its layers in flight.
-    fn most_layers(&self, in_flight: u64, rounds: u64, state: u64) -> u64 {
+    fn most_layers(&self, (from_the_end, ranks): (u64, u64), rounds: u64, state: u64) -> u64 {
         let in_flight = match self.time_model {
-            TimeModel::Published => in_flight,
+            TimeModel::Published => from_the_end,
             TimeModel::OneForwardOneBackward if self.may_interleave => 1,
-            TimeModel::OneForwardOneBackward => in_flight.min(rounds),
+            TimeModel::OneForwardOneBackward => from_the_end.min(rounds),
         };
-        // Memory of n layers is at least `fixed + n · each`.
+        // Memory of n layers is at least `fixed + n · each`. Nothing is sent to the first stage.
         let (fixed, each) = match self.recompute {
             Recompute::None => (0, state + in_flight * self.kept),
+            Recompute::Stage if from_the_end == ranks => (0, state + self.kept),
             Recompute::Stage => ((in_flight - 1) * self.input, state + self.kept),
             Recompute::Full => (self.kept, state + in_flight * self.input),
             Recompute::First(_) | Recompute::AsNeeded => {

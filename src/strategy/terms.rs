@@ -10,6 +10,7 @@ use crate::parallel::frameworks::Framework;
 use crate::parallel::zero::Zero;
 use crate::placement::Choices;
 use crate::placement::CutChoice;
+use crate::placement::Family;
 use crate::placement::Usage;
 use crate::plan::CutSpace;
 use crate::plan::EndRules;
@@ -88,6 +89,14 @@ impl Terms {
             cut: match space.cut {
                 CutSpace::Best => CutChoice::Best,
                 CutSpace::Even => CutChoice::Even,
+            },
+            // Where ranks and virtual stages are given, there is time to look further.
+            layouts: if space.chunks.least == space.chunks.most
+                && space.pipeline.least == space.pipeline.most
+            {
+                Family::Near
+            } else {
+                Family::Even
             },
         };
         if let Some(Sharded { zero, data_parallel, ranks }) = sharded {
