@@ -126,14 +126,17 @@ impl Phases {
     /// exchanged the gradients of an average stage.
     fn least_exchange(&self, network: &Network, stages: u64, first: u64, last: u64) -> u64 {
         let gradients = Bytes(self.parameters / stages * self.gradient);
+        let reduce = Exchange::Collective(CollectiveKind::AllReduce);
         let time = |size: u64| {
-            let exchange = Exchange::Collective(CollectiveKind::AllReduce);
             let group = Group::along(size, self.width);
-            network.topology().time(exchange, gradients, group, self.devices).0
+            network.topology().time(reduce, gradients, group, self.devices).0
         };
-        // On one kind of link a larger ring is never faster; elsewhere each is asked for.
+        // A bound is told by what the network says that no group beats. It is believed only where
+        // no group does: on one kind of link a larger ring is never faster, elsewhere each is asked.
         let told_apart = if network.is_flat() { first } else { last };
-        (first..=told_apart).map(time).min().unwrap_or(0)
+        let told =
+            network.topology().least(reduce, gradients, self.width, first..=last, self.devices);
+        (first..=told_apart).map(time).fold(told.0, u64::min)
     }
 
     /// Whether `case` is never faster than `known`.
