@@ -9,11 +9,13 @@ use super::Problem;
 use super::Rank;
 use super::Usage;
 use super::solve;
+use crate::hardware::network::Level;
 use crate::hardware::network::Levels;
 use crate::hardware::network::Link;
 use crate::hardware::network::Network;
 use crate::parallel::Order;
 use crate::parallel::zero::Zero;
+use crate::hardware::network::Torus;
 use crate::plan::Answer;
 use crate::plan::Buckets;
 use crate::plan::Edge;
@@ -346,26 +348,38 @@ fn chains_agree_with_brute_force() {
     assert!((2000..5500).contains(&solved), "{solved} of 6000 have a placement");
 }
 
-/// Nodes of up to 24 devices, inside of which links may also be the slower ones, with more devices
-/// and micro-batches than layers.
-fn instance_on_nodes(noise: &mut Noise) -> Instance {
+/// Nodes of up to 24 devices, three levels or a torus, inside of which links may also be the slower
+/// ones, with more devices and micro-batches than layers.
+fn instance_on_levels_or_torus(noise: &mut Noise) -> Instance {
     let mut base = instance(noise, 5, false);
     let mut link = || Link {
         bandwidth: Bandwidth::bytes_per_second(Time::PER_SECOND * (1 + noise.below(6))).unwrap(),
         latency: Time(noise.below(4)),
     };
-    let (inside, between) = (link(), link());
-    let nodes = Levels::nodes(1 + noise.below(24), inside, between).unwrap();
-    base.job.links = Links::Network(Network::Levels(nodes));
+    let (inside, between, beyond) = (link(), link(), link());
+    let network = match noise.below(4) {
+        0 | 1 => Network::Levels(Levels::nodes(1 + noise.below(24), inside, between).unwrap()),
+        2 => {
+            let sizes = [Some(1 + noise.below(6)), Some(1 + noise.below(5)), None];
+            let links = sizes.into_iter().zip([inside, between, beyond]);
+            let levels: Vec<Level> = links.map(|(units, link)| Level::new(units, link)).collect();
+            Network::Levels(Levels::new(&levels).unwrap())
+        }
+        _ => {
+            let dims = [2 + noise.below(4), 2 + noise.below(4), 2 + noise.below(3)];
+            Network::Torus(Torus::new(&dims, inside).unwrap())
+        }
+    };
+    base.job.links = Links::Network(network);
     base.job.devices = 1 + noise.below(90);
     base.job.micro_batches = 1 + noise.below(120);
     base
 }
 
 #[test]
-fn chains_on_nodes_agree_with_brute_force() {
+fn chains_on_levels_and_torus_agree_with_brute_force() {
     let mut noise = Noise(0x0DE5);
-    let solved = (0..1500).filter(|_| agrees(&instance_on_nodes(&mut noise))).count();
+    let solved = (0..1500).filter(|_| agrees(&instance_on_levels_or_torus(&mut noise))).count();
     assert!((500..1450).contains(&solved), "{solved} of 1500 have a placement");
 }
 

@@ -25,6 +25,7 @@ use crate::hardware::Port;
 use crate::hardware::network::Levels;
 use crate::hardware::network::Link;
 use crate::hardware::network::Network;
+use crate::hardware::network::Torus;
 use crate::model::Attention;
 use crate::model::Masked;
 use crate::model::Modules;
@@ -85,8 +86,13 @@ fn network(noise: &mut Noise) -> Network {
     };
     let rate = noise.of(&[1_000_000, 100_000_000, 50_000_000_000]);
     let latency = noise.of(&[0, 1_000_000]);
-    if noise.below(3) == 0 {
+    let kind = noise.below(6);
+    if kind < 2 {
         return Network::flat(link(rate, latency));
+    }
+    if kind == 2 {
+        let dims = [noise.of(&[2, 3, 4]), noise.of(&[2, 4])];
+        return Network::Torus(Torus::new(&dims, link(rate, latency)).unwrap());
     }
     let per_node = noise.of(&[2, 3, 4, 5, 8]);
     let inside = link(rate * noise.of(&[1, 8, 1000]), latency);

@@ -29,7 +29,7 @@ pub(super) struct Spreads {
 }
 
 /// The most devices that are counted one by one; what would take more is bounded instead.
-const MOST_COUNTED: u64 = 1 << 14;
+const MOST_COUNTED: u64 = 1 << 12;
 
 /// Finds the spread of a group over levels whose units have these numbers of devices, each a
 /// multiple of the one before; around the last is one level more that takes in everything.

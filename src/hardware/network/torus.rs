@@ -104,8 +104,13 @@ impl Torus {
         }
     }
 
+    /// Steps along a dimension that are no better than crossing the torus.
+    fn across(&self) -> u64 {
+        self.dims().sum::<u64>().max(2 * self.dims().max().unwrap_or(1))
+    }
+
     /// What a group takes of each dimension; `None` where that is no whole factor of each, or where
-    /// it takes two separate parts of one.
+    /// it takes two separate parts of one, or members too far apart.
     fn parts(&self, group: Group) -> Option<Vec<Part>> {
         let (inner, outer) = group.runs();
         let mut parts: [Option<Part>; Self::MOST] = [None; Self::MOST];
@@ -138,6 +143,9 @@ impl Torus {
                     return None;
                 }
                 let (members, apart) = (to / from, from / step);
+                if apart > self.across() {
+                    return None;
+                }
                 parts.push((place, Part { members, apart, wraps: members * apart == length }));
             }
             step = end;
@@ -231,8 +239,7 @@ impl Topology for Torus {
     /// no message from one to another takes whole steps at less than the cost of crossing the torus.
     fn worth_trying(&self, stride: u64, sizes: RangeInclusive<u64>, _devices: u64) -> Vec<u64> {
         let last: u64 = self.dims().take(self.dims().count() - 1).product();
-        let across = self.dims().sum::<u64>().max(2 * self.dims().max().unwrap_or(1));
-        let far = last.saturating_mul(across);
+        let far = last.saturating_mul(self.across());
         let stride = stride.max(1);
         let near = |size: &u64| stride.saturating_mul(*size) <= far;
         let mut found: Vec<u64> = sizes.clone().take_while(near).collect();

@@ -166,7 +166,7 @@ fn any_group(noise: &mut Noise, stride: u64) -> Group {
 #[test]
 fn nothing_beats_the_least_time_of_its_size() {
     let mut noise = Noise(11);
-    for _ in 0..30_000 {
+    for _ in 0..20_000 {
         let network = any_network(&mut noise);
         let stride = 1 + noise.below(9);
         let group = any_group(&mut noise, stride);
