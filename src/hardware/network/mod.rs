@@ -10,7 +10,6 @@ mod group;
 mod levels;
 mod spread;
 mod torus;
-#[cfg(test)]
 mod worked_examples;
 
 pub use group::Group;

@@ -1,5 +1,7 @@
 //! Examples worked out by hand, and laws that every network keeps.
 
+#![cfg(test)]
+
 use super::*;
 use crate::units::Time;
 
