@@ -141,7 +141,7 @@ fn honest_plans_hold_also_after_writing_and_reading() {
 #[test]
 fn every_claim_of_a_plan_can_be_refuted() {
     let honest = text(&SEARCHED);
-    let lies: [(&str, Value); 39] = [
+    let lies: [(&str, Value); 38] = [
         ("/schema", json!("phaze-outcome")),
         ("/version", json!(7)),
         ("/name", json!("gpt2-xl")),
@@ -155,7 +155,6 @@ fn every_claim_of_a_plan_can_be_refuted() {
         ("/question/space/micro_batches", json!([])),
         ("/question/reserve_per_mille", json!(0)),
         ("/question/reserve_per_mille", json!(-1_000_000)),
-        ("/question/masked", json!("computed")),
         ("/question/knobs", json!({"hbm_gib": 1_u64 << 62})),
         ("/question/knobs", json!({"glb_mib": 1_u64 << 60})),
         ("/question/knobs", json!({"no such knob": 1})),
@@ -187,6 +186,9 @@ fn every_claim_of_a_plan_can_be_refuted() {
         *forged.pointer_mut(path).unwrap_or_else(|| panic!("{path} is there")) = lie.clone();
         assert_eq!(rejected(&forged), Some(By::Check), "{path} = {lie}");
     }
+    let mut unmasked = text(&GATHERING);
+    unmasked["question"]["masked"] = json!("computed");
+    assert_eq!(rejected(&unmasked), Some(By::Check), "what a mask hides is computed");
     let mut faster = honest.clone();
     for operator in
         faster.pointer_mut("/layers/1/forward/operators").unwrap().as_array_mut().unwrap()
@@ -321,9 +323,12 @@ fn a_wider_space_is_not_what_was_proved() {
     assert_eq!(rejected(&text(&forged)), Some(By::Check));
     // What the question itself allows besides was not compared.
     let wider = told_of(&honest, |space| {
+        space.tensor_parallel = vec![1, 2];
         space.sequence_parallel = vec![false, true];
+        space.pipeline = Limits { least: 1, most: 2 };
         space.chunks = Limits { least: 1, most: 3 };
         space.data_parallel = Limits::ALL;
+        space.zero = vec![Zero::State];
     });
     assert_eq!(rejected(&text(&wider)), Some(By::Deep));
 }
@@ -353,6 +358,7 @@ fn degrees_that_break_a_rule_of_the_framework_are_refused_by_name() {
     let idle = plan(asked("bert-large", Framework::Any, |space| {
         space.tensor_parallel = vec![1];
         space.pipeline = Limits::only(2);
+        space.chunks = Limits::only(1);
         space.data_parallel = Limits::only(7);
     }));
     assert_eq!(verdict(&idle), "believed");

@@ -46,7 +46,12 @@ pub enum Proof {
         /// The space; `None` for a user's own layers, of which every placement was compared.
         space: Option<StrategySpace>,
         /// Ticks that no layout of virtual stages can beat, where some layouts are outside the
-        /// family that was compared and could be faster.
+        /// family that was compared and could be faster; in JSON a string of digits beyond 64 bits.
+        #[serde(
+            default,
+            serialize_with = "wide::write_option",
+            deserialize_with = "wide::read_option"
+        )]
         open: Option<u128>,
     },
 }
@@ -363,6 +368,15 @@ mod tests {
         let units = Units { time_digits: 15, size_digits: -3, ..Units::physical() };
         assert_eq!(units.time(1_500_000_000_000_000).to_bits(), 1.5_f64.to_bits());
         assert_eq!(units.size(7).to_bits(), 7000_f64.to_bits());
+    }
+
+    #[test]
+    fn what_is_left_open_survives_json() {
+        for open in [None, Some(7), Some(u128::MAX)] {
+            let proof = Proof::Optimal { space: None, open };
+            let text = serde_json::to_string(&proof).unwrap();
+            assert_eq!(serde_json::from_str::<Proof>(&text).unwrap(), proof, "{text}");
+        }
     }
 
     #[test]
