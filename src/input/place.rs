@@ -143,6 +143,9 @@ pub const PUBLISHED_BATCH: u64 = 4096;
 /// The most devices that share the tokens of a sequence where nobody says.
 const MOST_CONTEXT: u64 = 64;
 
+/// The fewest tokens of a sequence that a device has then.
+const LEAST_TOKENS: u64 = 2048;
+
 /// The micro-batch sizes to choose from where none are asked for: those that divide the batch.
 pub fn default_micro_batches(global_batch: u64) -> Vec<u64> {
     [1, 2, 4, 8].into_iter().filter(|&size| global_batch.is_multiple_of(size)).collect()
@@ -165,7 +168,8 @@ const MOST_WIDTH: u64 = 64;
 /// The numbers of devices that may share a sequence where none are asked for.
 pub fn default_contexts(model: &Model, sequence: u64) -> Vec<u64> {
     let setting = Setting { sequence, ..Setting::ALONE };
-    legal_contexts(&model.spec, setting, MOST_CONTEXT)
+    let most = (sequence / LEAST_TOKENS).clamp(1, MOST_CONTEXT);
+    legal_contexts(&model.spec, setting, most)
 }
 
 /// Makes a question ready; `file` is what errors refer to.

@@ -6,8 +6,10 @@ use super::Problem;
 use super::Rank;
 use super::cut::least_time;
 use super::interleaved::Family;
+use super::interleaved::all_are_compared;
 use super::layout_bounds::LayerLoads;
 use super::layout_bounds::least_layout_time;
+use super::layouts::even_layouts;
 use crate::parallel::Order;
 use crate::parallel::zero::Sharding;
 use crate::parallel::zero::Zero;
@@ -192,6 +194,37 @@ impl Sums {
     }
 }
 
+/// Whether some layout of a shape is compared.
+fn has_layouts(problem: &Problem, shape: &Shape) -> bool {
+    let (n_layers, n_stages) = (problem.profile.n_layers(), shape.ranks * shape.schedule.chunks());
+    shape.schedule.chunks() == 1
+        || problem.choices.cut == CutChoice::Even
+        || problem.choices.layouts == Family::Near
+        || all_are_compared(n_layers, n_stages)
+        || !even_layouts(n_layers, n_stages).is_empty()
+}
+
+/// Ticks that no layout outside those that are compared can beat; `None` where there is none.
+pub(super) fn least_uncompared(problem: &Problem, sums: &Sums) -> Option<u128> {
+    let Problem { profile, job, choices } = *problem;
+    if *choices.chunks.end() < 2 || choices.cut == CutChoice::Even {
+        return None;
+    }
+    let n_layers = profile.n_layers();
+    let most = usize::try_from(job.devices / problem.devices_per_rank()).unwrap_or(usize::MAX);
+    let ranks = (*choices.ranks.start()).max(2)..=most.min(n_layers / 2).min(*choices.ranks.end());
+    let least = ranks.flat_map(|ranks| {
+        let chunks = (*choices.chunks.start()).max(2)..=(n_layers / ranks).min(*choices.chunks.end());
+        let open = chunks.into_iter().any(|chunks| !all_are_compared(n_layers, ranks * chunks));
+        let pipelines = if open { pipelines(problem, ranks) } else { Vec::new() };
+        pipelines.into_iter().map(move |(fewest, _)| {
+            let micro_batches = job.micro_batches_per_pipeline(fewest);
+            least_layout_time(&sums.loads, ranks, micro_batches, 0)
+        })
+    });
+    least.min()
+}
+
 /// Every shape of a problem, with what none of its cuts can beat.
 pub(super) fn candidates(problem: &Problem, sums: &Sums) -> Vec<Candidate> {
     let Problem { profile, job, choices } = *problem;
@@ -203,7 +236,9 @@ pub(super) fn candidates(problem: &Problem, sums: &Sums) -> Vec<Candidate> {
         for (fewest, most) in pipelines(problem, ranks) {
             for shape in shapes(problem, ranks, fewest) {
                 let micro_batches = job.micro_batches_per_pipeline(fewest);
-                if shape.schedule.check(ranks, micro_batches).is_err() {
+                if shape.schedule.check(ranks, micro_batches).is_err()
+                    || !has_layouts(problem, &shape)
+                {
                     continue;
                 }
                 // With everything its own and every pair alike, more pipelines are only slower.

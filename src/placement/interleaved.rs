@@ -177,11 +177,16 @@ fn best_among(
     {
         return Ok(None);
     }
+    let all = layouts::count(n_layers, n_stages) <= u128::from(most_layouts);
+    let even = layouts::even_layouts(n_layers, n_stages);
+    let hopeful = |sizes: &Vec<usize>| Layout::new(costs, shape, sizes).least_work() < limit;
+    if !all && near.is_none() && !even.iter().any(hopeful) {
+        return Ok(None);
+    }
     let mut search = Search::new(costs, shape, &layers, limit);
-    for sizes in layouts::even_layouts(n_layers, n_stages) {
+    for sizes in even {
         search.consider(&sizes);
     }
-    let all = layouts::count(n_layers, n_stages) <= u128::from(most_layouts);
     if all {
         layouts::deal(n_layers, n_stages, None, &mut search);
     } else if let Some(near) = near {
@@ -281,6 +286,9 @@ impl<'a, C: ChunkCosts> Search<'a, C> {
     /// the list of hopeful ones short; else puts it there.
     fn consider(&mut self, sizes: &[usize]) {
         let layout = Layout::new(self.costs, self.shape, sizes);
+        if layout.least_work() >= self.limit {
+            return;
+        }
         let bound = layout.least(&self.bound);
         let fits = |rank: usize| layout.memory_of(rank, &self.in_flight) <= self.shape.memory;
         let known = || self.played.iter().any(|played| played == sizes);

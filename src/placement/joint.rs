@@ -16,12 +16,12 @@ use super::choices::Candidate;
 use super::choices::CutChoice;
 use super::choices::Sums;
 use super::choices::candidates;
+use super::choices::least_uncompared;
 use super::chunk_table::ChunkTable;
 use super::cut::Cut;
 use super::cut::PipelineShape;
 use super::cut::best_cut;
 use super::interleaved::InterleavedShape;
-use super::interleaved::all_are_compared;
 use super::interleaved::best_layout;
 use super::stage_table::Runs;
 use super::stage_table::StageTable;
@@ -49,13 +49,12 @@ pub(super) struct Joint<'a, C> {
     runs: Runs,
     limit: Option<Rank>,
     best: Option<Found>,
-    open: Option<u128>,
 }
 
 impl<'a, C: States> Joint<'a, C> {
     pub(super) fn new(problem: &'a Problem<'a>, cuts: &'a C, incumbent: Option<Rank>) -> Self {
         let runs = Runs::new(problem);
-        Self { problem, cuts, runs, limit: incumbent, best: None, open: None }
+        Self { problem, cuts, runs, limit: incumbent, best: None }
     }
 
     /// Looks at every shape that could be better.
@@ -77,7 +76,8 @@ impl<'a, C: States> Joint<'a, C> {
             }
         }
         self.settle();
-        let open = self.open.filter(|&least| self.limit.is_none_or(|limit| least < limit.time));
+        let open = least_uncompared(self.problem, &sums);
+        let open = open.filter(|&least| self.limit.is_none_or(|limit| least < limit.time));
         Solved { best: self.best, open }
     }
 
@@ -228,10 +228,6 @@ impl<'a, C: States> Joint<'a, C> {
             delay: table.delay(),
             start: self.problem.job.ends.step_start,
         };
-        if !all_are_compared(self.problem.profile.n_layers(), shape.ranks * chunks) {
-            let least = candidate.bound.time;
-            self.open = Some(self.open.map_or(least, |open| open.min(least)));
-        }
         let family = self.problem.choices.layouts;
         let layout = best_layout(&table, interleaved, family, limit).ok()??;
         let mut from = 0;

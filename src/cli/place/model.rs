@@ -8,7 +8,6 @@ use crate::cli::Refusal;
 use crate::cli::files;
 use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
-use crate::hardware::Cluster;
 use crate::input::Conventions;
 use crate::input::InputError;
 use crate::input::batch::devices_of_nodes;
@@ -34,7 +33,6 @@ use crate::plan::Limits;
 use crate::plan::Plan;
 use crate::plan::Profile;
 use crate::plan::Question;
-use crate::plan::Recompute;
 use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::plan::Units;
@@ -269,37 +267,17 @@ impl Request {
         if space.framework != Framework::Any && self.whole == *space {
             add("launchable or not", with(&|space| space.framework = Framework::Any))?;
         }
-        if chosen.tensor_parallel > 1 && space.tensor_parallel.contains(&1) {
-            add("without tensor parallelism", with(&|space| space.tensor_parallel = vec![1]))?;
-        }
-        if chosen.sequence_parallel && space.sequence_parallel.contains(&false) {
-            add("without sequence parallel", with(&|space| space.sequence_parallel = vec![false]))?;
-        }
-        if chosen.context_parallel > 1 && space.context_parallel.contains(&1) {
-            add("without context parallelism", with(&|space| space.context_parallel = vec![1]))?;
+        if space.tensor_parallel.len() > 1 {
+            let others = |space: &mut StrategySpace| {
+                space.tensor_parallel.retain(|&width| width != chosen.tensor_parallel);
+            };
+            add("with another width", with(&others))?;
         }
         if chosen.pipeline > 1 && space.pipeline.contains(1) {
             add("without pipeline", with(&|space| space.pipeline = Limits::only(1)))?;
-        }
-        if chosen.schedule.chunks() > 1 && space.chunks.contains(1) {
-            add("one chunk each", with(&|space| space.chunks = Limits::only(1)))?;
-        }
-        if chosen.zero > Zero::Nothing && space.zero.contains(&Zero::Nothing) {
-            let nothing = vec![Zero::Nothing];
-            add("nothing sharded", with(&|space| {
-                (space.zero, space.zero_in_pipelines) = (nothing.clone(), nothing.clone());
-            }))?;
-        }
-        let repeats = best.found.placement.recompute != Recompute::None;
-        if repeats && space.recompute.contains(&Recompute::AsNeeded) {
-            add("every layer recomputed", with(&|space| {
-                space.recompute = vec![Recompute::EVERY_LAYER];
-            }))?;
-        }
-        let devices = self.terms.cluster.devices;
-        if devices >= 2 && self.whole == *space {
-            let cluster = Cluster { devices: devices / 2, ..self.terms.cluster };
-            add("with half the devices", Terms { cluster, ..self.terms.clone() })?;
+        } else if space.pipeline.most > 1 {
+            let deeper = Limits { least: 2, most: space.pipeline.most };
+            add("with a pipeline", with(&|space| space.pipeline = deeper))?;
         }
         Ok(rows)
     }
