@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use super::Choice;
 use super::Problem;
 use super::Rank;
 use super::cut::least_time;
@@ -93,10 +94,10 @@ impl Choices {
 /// micro-batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
-    /// With the fewest pipelines.
+    /// With the number of pipelines that is looked at first.
     pub shape: Shape,
-    /// The most pipelines.
-    pub most_pipelines: u64,
+    /// The number that is looked at last.
+    pub last_pipelines: u64,
     /// Micro-batches of each pipeline.
     pub micro_batches: u64,
     /// Whether one more repeated layer in every stage is the next to be looked at.
@@ -151,6 +152,15 @@ impl Sums {
             parameters: profile.layers().map(|layer| layer.parameters).sum(),
             loads: LayerLoads::new(&times),
         }
+    }
+
+    /// Ticks that nothing can beat, whatever is shared, repeated or interleaved.
+    fn least_of_any_schedule(&self, ranks: usize, micro_batches: u64) -> u128 {
+        let (count, load, _) = self.repeated;
+        let average = self.work.div_ceil(ranks as u128);
+        let fullest = u128::from(count.div_ceil(ranks as u64)) * u128::from(load);
+        let slowest = average.max(fullest).max(self.slowest.into());
+        (u128::from(micro_batches) * slowest).max(self.work)
     }
 
     /// Ticks that no cut of a shape can beat.
@@ -225,8 +235,17 @@ pub(super) fn least_uncompared(problem: &Problem, sums: &Sums) -> Option<u128> {
     least.min()
 }
 
-/// Every shape of a problem, with what none of its cuts can beat.
-pub(super) fn candidates(problem: &Problem, sums: &Sums) -> Vec<Candidate> {
+/// Numbers of ranks and of pipelines, with a time that none of their shapes can beat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Degrees {
+    pub ranks: usize,
+    /// The fewest and the most pipelines with as many micro-batches each.
+    pub pipelines: (u64, u64),
+    pub bound: Rank,
+}
+
+/// Every number of ranks and of pipelines.
+pub(super) fn degrees(problem: &Problem, sums: &Sums) -> Vec<Degrees> {
     let Problem { profile, job, choices } = *problem;
     let per_rank = problem.devices_per_rank();
     let most_ranks = usize::try_from(job.devices / per_rank).unwrap_or(usize::MAX);
@@ -234,25 +253,40 @@ pub(super) fn candidates(problem: &Problem, sums: &Sums) -> Vec<Candidate> {
     let mut found = Vec::new();
     for ranks in (*choices.ranks.start()).max(1)..=most_ranks {
         for (fewest, most) in pipelines(problem, ranks) {
-            for shape in shapes(problem, ranks, fewest) {
-                let micro_batches = job.micro_batches_per_pipeline(fewest);
-                if shape.schedule.check(ranks, micro_batches).is_err()
-                    || !has_layouts(problem, &shape)
-                {
-                    continue;
-                }
-                // With everything its own and every pair alike, more pipelines are only slower.
-                let alike = shape.zero == Zero::Nothing && job.links.is_flat();
-                let most_pipelines = if alike { fewest } else { most };
-                // A step over shards is the shorter the more share it.
-                let shortest = Shape { data_parallel: most_pipelines, ..shape };
-                let time = sums.least_time(problem, &shortest, micro_batches);
-                let bound = Rank::of(time, &shape, per_rank);
-                let grows = shape.recompute == Recompute::First(0)
-                    && choices.recompute.contains(&Recompute::AsNeeded);
-                found.push(Candidate { shape, most_pipelines, micro_batches, grows, bound });
-            }
+            let micro_batches = job.micro_batches_per_pipeline(fewest);
+            let time = sums.least_of_any_schedule(ranks, micro_batches);
+            let devices = fewest.saturating_mul(per_rank).saturating_mul(ranks as u64);
+            let bound = Rank { time, devices, stages: ranks, choice: Choice::default() };
+            found.push(Degrees { ranks, pipelines: (fewest, most), bound });
         }
+    }
+    found
+}
+
+/// Every shape with these degrees, with what none of its cuts can beat.
+pub(super) fn candidates(problem: &Problem, sums: &Sums, degrees: &Degrees) -> Vec<Candidate> {
+    let Problem { job, choices, .. } = *problem;
+    let per_rank = problem.devices_per_rank();
+    let Degrees { ranks, pipelines: (fewest, most), .. } = *degrees;
+    let micro_batches = job.micro_batches_per_pipeline(fewest);
+    let mut found = Vec::new();
+    for shape in shapes(problem, ranks, fewest) {
+        if shape.schedule.check(ranks, micro_batches).is_err() || !has_layouts(problem, &shape) {
+            continue;
+        }
+        // With everything its own and every pair alike, more pipelines are only slower. A step over
+        // shards is the shorter the more share it: then the most come first.
+        let alike = shape.zero == Zero::Nothing && job.links.is_flat();
+        let most = if alike { fewest } else { most };
+        let (first, last_pipelines) =
+            if shape.zero == Zero::Nothing { (fewest, most) } else { (most, fewest) };
+        let shortest = Shape { data_parallel: most, ..shape };
+        let time = sums.least_time(problem, &shortest, micro_batches);
+        let bound = Rank::of(time, &shape, per_rank);
+        let grows = shape.recompute == Recompute::First(0)
+            && choices.recompute.contains(&Recompute::AsNeeded);
+        let shape = Shape { data_parallel: first, ..shape };
+        found.push(Candidate { shape, last_pipelines, micro_batches, grows, bound });
     }
     found
 }

@@ -14,8 +14,10 @@ use super::Problem;
 use super::Rank;
 use super::choices::Candidate;
 use super::choices::CutChoice;
+use super::choices::Degrees;
 use super::choices::Sums;
 use super::choices::candidates;
+use super::choices::degrees;
 use super::choices::least_uncompared;
 use super::chunk_table::ChunkTable;
 use super::cut::Cut;
@@ -42,6 +44,24 @@ pub struct Solved {
     pub open: Option<u128>,
 }
 
+/// What waits to be looked at.
+#[derive(Clone, Copy)]
+enum Item {
+    /// Numbers of ranks and pipelines, whose shapes are listed when their turn comes.
+    Degrees(Degrees),
+    /// A shape.
+    Candidate(Candidate),
+}
+
+impl Item {
+    fn bound(&self) -> Rank {
+        match self {
+            Self::Degrees(degrees) => degrees.bound,
+            Self::Candidate(candidate) => candidate.bound,
+        }
+    }
+}
+
 /// The search over the shapes of one problem.
 pub(super) struct Joint<'a, C> {
     problem: &'a Problem<'a>,
@@ -60,19 +80,26 @@ impl<'a, C: States> Joint<'a, C> {
     /// Looks at every shape that could be better.
     pub(super) fn solve(mut self) -> Solved {
         let sums = Sums::new(self.problem);
-        let all = candidates(self.problem, &sums);
+        let mut items: Vec<Item> =
+            degrees(self.problem, &sums).into_iter().map(Item::Degrees).collect();
         let mut queue: BinaryHeap<Reverse<(Rank, usize)>> =
-            all.iter().enumerate().map(|(at, candidate)| Reverse((candidate.bound, at))).collect();
-        let mut all = all;
+            items.iter().enumerate().map(|(at, item)| Reverse((item.bound(), at))).collect();
         while let Some(Reverse((bound, at))) = queue.pop() {
             if self.is_hopeless(bound) {
                 break;
             }
-            let candidate = all[at];
-            self.improve(&candidate);
-            for next in self.following(&candidate, &sums) {
-                queue.push(Reverse((next.bound, all.len())));
-                all.push(next);
+            let more = match items[at] {
+                Item::Degrees(degrees) => candidates(self.problem, &sums, &degrees),
+                Item::Candidate(candidate) => {
+                    self.improve(&candidate);
+                    self.following(&candidate, &sums)
+                }
+            };
+            for next in more {
+                if !self.is_hopeless(next.bound) {
+                    queue.push(Reverse((next.bound, items.len())));
+                    items.push(Item::Candidate(next));
+                }
             }
         }
         self.settle();
@@ -84,14 +111,17 @@ impl<'a, C: States> Joint<'a, C> {
     /// Whether some cut of some shape fits.
     pub(super) fn fits(&mut self) -> bool {
         let sums = Sums::new(self.problem);
-        let all = candidates(self.problem, &sums);
+        let all: Vec<Candidate> = degrees(self.problem, &sums)
+            .iter()
+            .flat_map(|degrees| candidates(self.problem, &sums, degrees))
+            .collect();
         let is_known = self.runs.is_uniform() && self.problem.most_narrow() == 0;
         all.iter().any(|candidate| {
             let most = match candidate.shape.recompute {
                 Recompute::First(0) if candidate.grows => Recompute::EVERY_LAYER,
                 other => other,
             };
-            let data_parallel = candidate.most_pipelines;
+            let data_parallel = candidate.shape.data_parallel.max(candidate.last_pipelines);
             let shape = Shape { recompute: most, data_parallel, ..candidate.shape };
             let candidate = Candidate { shape, ..*candidate };
             match shape.schedule {
@@ -121,9 +151,18 @@ impl<'a, C: States> Joint<'a, C> {
         let per_rank = self.problem.devices_per_rank();
         let Candidate { shape, micro_batches, .. } = *candidate;
         let mut next = Vec::new();
-        if shape.data_parallel < candidate.most_pipelines {
-            let shape = Shape { data_parallel: shape.data_parallel + 1, ..shape };
-            let bound = Rank::of(candidate.bound.time, &shape, per_rank);
+        let ahead = match shape.data_parallel.cmp(&candidate.last_pipelines) {
+            std::cmp::Ordering::Less => Some(shape.data_parallel + 1),
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Greater => Some(shape.data_parallel - 1),
+        };
+        if let Some(data_parallel) = ahead {
+            // What is still ahead has no more pipelines than the most, and no fewer than the fewest.
+            let shape = Shape { data_parallel, ..shape };
+            let most = Shape { data_parallel: data_parallel.max(candidate.last_pipelines), ..shape };
+            let fewest = Shape { data_parallel: data_parallel.min(candidate.last_pipelines), ..shape };
+            let time = sums.least_time(self.problem, &most, micro_batches);
+            let bound = Rank::of(time, &fewest, per_rank);
             next.push(Candidate { shape, bound, ..*candidate });
         }
         if let Recompute::First(layers) = shape.recompute
@@ -132,11 +171,10 @@ impl<'a, C: States> Joint<'a, C> {
             && (layers > 0 || self.may_fit(Shape { recompute: Recompute::EVERY_LAYER, ..shape }))
         {
             let shape = Shape { recompute: Recompute::First(layers + 1), ..shape };
-            let shortest = Shape { data_parallel: candidate.most_pipelines, ..shape };
-            let time = sums.least_time(self.problem, &shortest, micro_batches);
+            let time = sums.least_time(self.problem, &shape, micro_batches);
             let bound = Rank::of(time, &shape, per_rank);
-            let most_pipelines = shape.data_parallel;
-            next.push(Candidate { shape, most_pipelines, bound, ..*candidate });
+            let last_pipelines = shape.data_parallel;
+            next.push(Candidate { shape, last_pipelines, bound, ..*candidate });
         }
         next
     }
@@ -173,7 +211,7 @@ impl<'a, C: States> Joint<'a, C> {
         {
             let candidate = Candidate {
                 shape,
-                most_pipelines: shape.data_parallel,
+                last_pipelines: shape.data_parallel,
                 micro_batches: 0,
                 grows: false,
                 bound: best.rank,

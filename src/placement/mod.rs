@@ -241,10 +241,13 @@ pub fn fits(problem: &Problem) -> bool {
 pub fn every_shape(problem: &Problem) -> Vec<(Shape, u128)> {
     let sums = choices::Sums::new(problem);
     let mut found = Vec::new();
-    for candidate in choices::candidates(problem, &sums) {
-        for data_parallel in candidate.shape.data_parallel..=candidate.most_pipelines {
-            let shape = Shape { data_parallel, ..candidate.shape };
-            found.push((shape, candidate.bound.time));
+    for degrees in choices::degrees(problem, &sums) {
+        for candidate in choices::candidates(problem, &sums, &degrees) {
+            let (first, last) = (candidate.shape.data_parallel, candidate.last_pipelines);
+            for data_parallel in first.min(last)..=first.max(last) {
+                let shape = Shape { data_parallel, ..candidate.shape };
+                found.push((shape, candidate.bound.time));
+            }
         }
     }
     found
