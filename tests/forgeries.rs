@@ -38,6 +38,14 @@ const SMALL: [&str; 18] = [
     "none,full",
 ];
 
+/// What strategies the searches of most tests choose from.
+const PLAIN: &str = "[job]\ncontext_parallel = [1, 2]\nstrategy = \"v=1\"\n";
+/// Virtual stages alone.
+const CHUNKS: &str = "[job]\ncontext_parallel = [1]\nstrategy = \"p=2,v=2,b=1\"\n";
+/// What one framework accepts.
+const LAUNCHABLE: &str =
+    "[job]\nlaunchable = \"megatron\"\ncontext_parallel = [1, 2]\nstrategy = \"v=1\"\n";
+
 /// A result with its files taken apart.
 struct Real {
     outcome: Value,
@@ -63,13 +71,18 @@ use By::Deep;
 type Lie = (&'static str, By, fn(&mut Files));
 
 /// Searches for real and reads what was written.
-fn searched(name: &str, arguments: &[&str]) -> (PathBuf, Files) {
+fn searched(name: &str, request: &str, arguments: &[&str]) -> (PathBuf, Files) {
     let directory =
         std::env::temp_dir().join(format!("phaze-forgeries-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&directory);
+    let file = directory.with_extension("toml");
+    fs::write(&file, request).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_phaze"));
-    let searched = command.arg("search").args(arguments).arg("--out").arg(&directory).output();
-    assert!(matches!(searched.unwrap().status.code(), Some(0 | 1)), "{name}");
+    let command = command.arg("search").arg(&file).args(arguments).arg("--out").arg(&directory);
+    let searched = command.output().unwrap();
+    let said = String::from_utf8_lossy(&searched.stderr);
+    assert!(matches!(searched.status.code(), Some(0 | 1)), "{name}: {said}");
+    fs::remove_file(file).unwrap();
     let text = fs::read_to_string(directory.join("outcome.json")).unwrap();
     let table = fs::read_to_string(directory.join("designs.csv")).unwrap();
     let outcome = serde_json::from_str(&text).unwrap();
@@ -77,8 +90,8 @@ fn searched(name: &str, arguments: &[&str]) -> (PathBuf, Files) {
 }
 
 /// A real result that both commands accept, with what the solvers say of it.
-fn real(name: &str, arguments: &[&str]) -> Real {
-    let (directory, Files { outcome, cells }) = searched(name, arguments);
+fn real(name: &str, request: &str, arguments: &[&str]) -> Real {
+    let (directory, Files { outcome, cells }) = searched(name, request, arguments);
     fs::remove_dir_all(directory).unwrap();
     let claimed: Outcome = serde_json::from_value(outcome.clone()).unwrap();
     let (question, models) = question(&claimed).unwrap();
@@ -718,7 +731,7 @@ fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn every_claim_of_a_search_can_be_refuted() {
     let arguments = with(&["--model", "bert-large", "--hbm", "32,64"]);
-    let real = real("small", &arguments);
+    let real = real("small", PLAIN, &arguments);
     check(&real, LIES);
     mutations(&real, 250);
 }
@@ -726,7 +739,7 @@ fn every_claim_of_a_search_can_be_refuted() {
 #[test]
 fn every_claim_of_an_exact_front_and_list_can_be_refuted() {
     let arguments = with(&["--model", "bert-large", "--hbm", "32,64", "--pareto", "--top", "5"]);
-    let real = real("pareto", &arguments);
+    let real = real("pareto", PLAIN, &arguments);
     let lies: &[Lie] = &[
         ("an entry of an exact front deleted", Check, |f| f.pop("/pareto/entries")),
         ("an exact front called inexact", Check, |f| f.set("/pareto/exact", json!(false))),
@@ -745,7 +758,7 @@ fn every_claim_of_an_exact_front_and_list_can_be_refuted() {
 #[test]
 fn every_claim_about_several_models_can_be_refuted() {
     let arguments = with(&["--model", "bert-large", "--model", "opt-350m", "--hbm", "32"]);
-    let real = real("two", &arguments);
+    let real = real("two", PLAIN, &arguments);
     let lies: &[Lie] = &[
         ("one result of two", Check, |f| f.pop("/winner/results")),
         ("results in another order", Check, |f| {
@@ -768,11 +781,39 @@ fn every_claim_about_several_models_can_be_refuted() {
 #[test]
 fn energy_published_rules_and_nodes_are_judged_too() {
     let energy = ["--model", "bert-large", "--hbm", "32", "--objective", "energy-per-token"];
-    mutations(&real("energy", &with(&energy)), 40);
+    mutations(&real("energy", PLAIN, &with(&energy)), 40);
     let published = ["--model", "bert-large", "--hbm", "32", "--published"];
-    mutations(&real("published", &with(&published)), 40);
+    mutations(&real("published", "", &with(&published)), 40);
     let nodes = ["--model", "bert-large", "--hbm", "80", "--hardware", "a100-80g", "--pareto"];
-    mutations(&real("nodes", &with(&nodes)), 40);
+    mutations(&real("nodes", PLAIN, &with(&nodes)), 40);
+}
+
+#[test]
+fn virtual_stages_and_rules_of_a_framework_are_judged_too() {
+    let small = ["--model", "bert-large", "--fix", "width=64", "--fix", "tensor_cores=64"];
+    let chunks = ["--hbm", "32", "--fix", "vector_cores=16,64", "--devices", "8"];
+    let chunks = [&small[..], &["--global-batch", "16", "--fix", "depth=64"], &chunks].concat();
+    let chunks = real("chunks", CHUNKS, &chunks);
+    let lies: &[Lie] = &[
+        ("one chunk", Check, |f| f.set(&degree("schedule"), json!("one_forward_one_backward"))),
+        ("another group", Check, |f| f.plus(&degree("schedule/interleaved/group"), 1)),
+        ("a plan with other chunks", Check, |f| {
+            f.plus(&format!("{WINNER}/plan/answer/schedule/interleaved/chunks"), 1);
+        }),
+        ("a faster chunk", Check, |f| {
+            f.plus(&format!("{WINNER}/plan/answer/stages/3/forward"), 1);
+        }),
+        ("a smaller rank", Check, |f| {
+            f.plus(&format!("{WINNER}/plan/answer/ranks/1/memory/activations"), 1);
+        }),
+        ("more left open than the plan takes", Check, |f| {
+            f.set(&format!("{WINNER}/plan/proof/open"), json!(u64::MAX));
+        }),
+    ];
+    check(&chunks, lies);
+    mutations(&chunks, 40);
+    let megatron = ["--hbm", "80", "--hardware", "a100-80g"];
+    mutations(&real("megatron", LAUNCHABLE, &with(&[&small[..2], &megatron].concat())), 40);
 }
 
 #[test]
@@ -791,7 +832,7 @@ fn a_search_in_which_nothing_fits_is_judged_too() {
         "--hbm",
         "32",
     ];
-    let real = real("infeasible", &arguments);
+    let real = real("infeasible", PLAIN, &arguments);
     let lies: &[Lie] = &[
         ("another reason", Check, |f| f.set("/infeasible_reason", json!("no luck"))),
         ("no reason", Check, |f| f.set("/infeasible_reason", Value::Null)),
@@ -912,7 +953,7 @@ impl Dice {
 #[test]
 fn the_command_names_a_lie_and_never_panics() {
     let (directory, mut files) =
-        searched("command", &with(&["--model", "bert-large", "--hbm", "32"]));
+        searched("command", PLAIN, &with(&["--model", "bert-large", "--hbm", "32"]));
     let path = directory.join("outcome.json");
     let honest = files.outcome.clone();
     let run = |outcome: &Value, more: &[&str]| {

@@ -6,6 +6,7 @@ use super::sensitivity::gain;
 use crate::hardware::Accelerator;
 use crate::hardware::Design;
 use crate::hardware::Physics;
+use crate::plan::Proof;
 use crate::search::Baseline;
 use crate::search::Evaluator;
 use crate::search::Judge;
@@ -61,7 +62,9 @@ pub fn baselines(
             if at == 0 { experts_on(evaluator, chip) } else { best_on(chip) }
         })
     });
-    each.collect()
+    let mut all: Vec<Baseline> = each.collect();
+    tell_what_experts_left_open(setup, &mut all[0]);
+    all
 }
 
 /// How many baselines there are.
@@ -134,6 +137,16 @@ fn experts_on(evaluator: &Evaluator, chip: &Accelerator) -> Result<Vec<Best>, St
         })
     };
     (0..setup.trainings.len()).map(one).collect()
+}
+
+/// The experts' strategies are the best of what they leave to choose, not of the whole space.
+fn tell_what_experts_left_open(setup: &Setup, baseline: &mut Baseline) {
+    let Some(entry) = &mut baseline.entry else { return };
+    for (result, training) in entry.results.iter_mut().zip(&setup.trainings) {
+        let degrees = experts::strategy(&training.name, setup.request.devices);
+        let Proof::Optimal { space, .. } = &mut result.plan.proof;
+        *space = degrees.map(|degrees| experts::space(degrees, &setup.terms.space));
+    }
 }
 
 /// A winner, and all that it takes to compare with it.

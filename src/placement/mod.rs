@@ -191,7 +191,11 @@ pub fn solve(problem: &Problem, incumbent: Option<Rank>) -> Result<Solved, TooMa
             let mut best: Option<Found> = None;
             for &recompute in &choices.recompute {
                 let limit = best.as_ref().map(|found| found.rank).or(incumbent);
-                best = solve_published(&fixed(recompute), limit)?.or(best);
+                let found = match choices.cut {
+                    CutChoice::Best => solve_published(&fixed(recompute), limit)?,
+                    CutChoice::Even => published::best_even_cut(&fixed(recompute), limit),
+                };
+                best = found.or(best);
             }
             Ok(Solved { best, open: None })
         }

@@ -6,12 +6,17 @@
 
 use super::Choice;
 use super::Cuts;
+use super::FixedProblem;
+use super::Found;
 use super::Rank;
 use super::Search;
 use super::bottleneck::NONE;
 use super::bottleneck::Rows;
 use super::pipelines::PipelineCount;
 use super::pipelines::Pipelines;
+use crate::plan::Placement;
+use crate::plan::cost;
+use crate::profile::even_cut;
 
 /// Looks for a better placement with this number of pipelines.
 pub(super) fn improve<C: Cuts>(
@@ -127,4 +132,31 @@ pub(super) fn trace(cuts: &impl Cuts, rows: &Rows, from: usize, goal: Goal) -> V
         path.push(at);
     }
     path
+}
+
+/// The best placement in which repeated layers are divided evenly, of those that rank before
+/// `incumbent`.
+pub(super) fn best_even_cut(problem: &FixedProblem, incumbent: Option<Rank>) -> Option<Found> {
+    let FixedProblem { profile, job, recompute, data_parallel, stages } = problem;
+    let most = (*data_parallel.end()).min(job.devices).min(job.micro_batches);
+    let mut best: Option<Found> = None;
+    for n_stages in *stages.start()..=(*stages.end()).min(profile.n_layers()) {
+        let Some(pipeline) = even_cut(&profile.sequence, n_stages) else { continue };
+        for copies in (*data_parallel.start()).max(1)..=most {
+            let placement = Placement::plain(copies, *recompute, pipeline.clone());
+            let found = cost(profile, job, &placement);
+            if found.devices > job.devices {
+                break;
+            }
+            let memory = u128::from(job.memory);
+            let fits = found.ranks.iter().all(|rank| rank.memory.total() <= memory);
+            let (time, devices) = (found.time_per_batch, found.devices);
+            let rank = Rank { time, devices, stages: n_stages, choice: Choice::default() };
+            let limit = best.as_ref().map(|known| known.rank).or(incumbent);
+            if fits && limit.is_none_or(|limit| rank < limit) {
+                best = Some(Found { rank, placement });
+            }
+        }
+    }
+    best
 }
