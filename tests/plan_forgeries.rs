@@ -354,12 +354,12 @@ fn what_is_left_open_is_said_only_of_virtual_stages_and_below_the_time() {
 
 #[test]
 fn degrees_that_break_a_rule_of_the_framework_are_refused_by_name() {
-    // Seven replicas leave devices idle and do not divide the batch.
+    // Three pipelines leave a device idle and do not divide the batch.
     let idle = plan(asked("bert-large", Framework::Any, |space| {
         space.tensor_parallel = vec![1];
-        space.pipeline = Limits::only(2);
+        space.pipeline = Limits::only(5);
         space.chunks = Limits::only(1);
-        space.data_parallel = Limits::only(7);
+        space.data_parallel = Limits::only(3);
     }));
     assert_eq!(verdict(&idle), "believed");
     let said = verdict(&told_of(&idle, |space| space.framework = Framework::Megatron));

@@ -94,7 +94,9 @@ pub fn proof(path: &str, claimed: &Proof, asked: &Asked, time: u128) -> Result<P
     let Proof::Optimal { open, .. } = *claimed;
     if let Some(open) = open {
         let at = format!("{path}.open");
-        let several = space.chunks.most > 1 && asked.time_model == TimeModel::OneForwardOneBackward;
+        let several = space.chunks.most > 1
+            && space.pipeline.most > 1
+            && asked.time_model == TimeModel::OneForwardOneBackward;
         require(several, &at, open, "absent: no rank has several virtual stages")?;
         require(0 < open && open < time, &at, open, format!("more than 0, less than {time}"))?;
     }
