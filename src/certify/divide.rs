@@ -234,13 +234,11 @@ impl Divided {
 
     /// What replicas may share with so many ranks.
     pub fn zeros(space: &StrategySpace, sharded: Option<Sharded>, ranks: u64) -> Vec<Zero> {
-        match sharded {
-            Some(sharded) => vec![sharded.zero],
-            None => {
-                let all = space.zero_with(ranks).iter().copied();
-                all.filter(|&zero| zero < Zero::Gradients).collect()
-            }
+        if let Some(sharded) = sharded {
+            return vec![sharded.zero];
         }
+        let all = space.zero_with(ranks).iter().copied();
+        all.filter(|&zero| zero < Zero::Gradients).collect()
     }
 
     /// The least and the greatest number of pipelines of so many ranks; `None` where there is none.

@@ -308,13 +308,9 @@ impl Holding<'_> {
     /// can be.
     fn alone(&self, layer: usize, recompute: Recompute) -> u128 {
         let space = self.asked.space;
-        let most_copies = match self.sharded {
-            Some(sharded) => sharded.data_parallel,
-            None => {
-                let room = self.divided.devices / self.divided.devices_per_rank();
-                room.min(self.job.micro_batches).min(space.data_parallel.most)
-            }
-        };
+        let room = self.divided.devices / self.divided.devices_per_rank();
+        let most_copies = room.min(self.job.micro_batches).min(space.data_parallel.most);
+        let most_copies = self.sharded.map_or(most_copies, |sharded| sharded.data_parallel);
         let zeros = [1, 2].into_iter().flat_map(|ranks| Divided::zeros(space, self.sharded, ranks));
         let needs = zeros.map(|zero| {
             let data_parallel = if zero == Zero::Nothing { 1 } else { most_copies.max(1) };

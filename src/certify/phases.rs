@@ -330,7 +330,9 @@ mod tests {
             let phases = phases(Recompute::None, true, repeated);
             for cut in 0..1 << (chain.layers.len() - 1) {
                 let times = chain.stages(cut, Recompute::None);
-                for chunks in (2..=times.len() / 2).filter(|chunks| times.len() % chunks == 0) {
+                for chunks in
+                    (2..=times.len() / 2).filter(|chunks| times.len().is_multiple_of(*chunks))
+                {
                     let ranks = times.len() / chunks;
                     let rounds = ranks as u64 * (1 + noise(3));
                     let order = PassOrder::Interleaved { chunks, group: ranks as u64 };
