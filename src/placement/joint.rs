@@ -253,7 +253,7 @@ impl<'a, C: States> Joint<'a, C> {
     fn layout(&mut self, candidate: &Candidate, limit: Option<u128>) -> Option<Found> {
         let shape = candidate.shape;
         let PassOrder::Interleaved { chunks, group } = shape.schedule else { return None };
-        if !self.runs.tells_alike() || self.problem.most_narrow() > 0 {
+        if !self.problem.profile.is_plain_chain() || self.problem.most_narrow() > 0 {
             return None;
         }
         let table = ChunkTable::new(self.problem, &self.runs, shape);
