@@ -12,10 +12,17 @@
 //!
 //! Not here: what a placement costs (see `plan`, which recomputes every answer).
 
+mod bands;
 mod bottleneck;
 mod brute_force;
 mod chain;
+mod cut;
 mod downsets;
+mod interleaved;
+mod labels;
+mod layout;
+mod layout_bounds;
+mod layouts;
 mod obstacle;
 mod one_f_one_b;
 mod pipelines;
@@ -32,8 +39,27 @@ use crate::plan::Recompute;
 use crate::plan::TimeModel;
 use bottleneck::Tables;
 use chain::Chain;
+pub use cut::Cut;
+pub use cut::PipelineShape;
+pub use cut::StageCosts;
+pub use cut::StageFigures;
+pub use cut::best_cut;
+pub use cut::least_time;
 use downsets::Downsets;
 pub use downsets::TooManyBranches;
+pub use interleaved::AfterFigures;
+pub use interleaved::ChunkCosts;
+pub use interleaved::ChunkFigures;
+pub use interleaved::InterleavedLayout;
+pub use interleaved::InterleavedShape;
+pub use interleaved::MOST_LAYOUTS;
+pub use interleaved::Scope;
+pub use interleaved::Unsolved;
+pub use interleaved::best_layout;
+pub use interleaved::layout_cost;
+pub use layout_bounds::LayerLoads;
+pub use layout_bounds::least_layout_time;
+pub use layouts::even_layouts;
 pub use obstacle::Obstacle;
 pub use obstacle::fewest_devices;
 pub use obstacle::obstacle;

@@ -6,6 +6,7 @@
 //! Of a placement, times are whole ticks and sizes whole units, whose meaning the owner knows:
 //! picoseconds and bytes for models, scaled decimals for a user's own profiles.
 
+mod batch;
 pub mod check;
 mod cost;
 mod file;
@@ -18,10 +19,18 @@ mod passes;
 mod pipeline;
 mod profile;
 mod question;
+pub mod repeated;
 pub mod schedule;
 mod simulate;
 mod stage;
 
+pub use batch::AfterBackward;
+pub use batch::Bucket;
+pub use batch::GatheredLayer;
+pub use batch::StepStart;
+pub use batch::batch_time;
+pub use batch::exposed;
+pub use batch::exposed_gather;
 pub use cost::Cost;
 pub use cost::Placement;
 pub use cost::StageCost;

@@ -81,8 +81,11 @@ pub fn exact_time(cost: &Cost) -> Option<u64> {
 impl PipelinedBatch<'_> {
     /// When each virtual stage has done its last backward pass, every pass played; `None` where
     /// that is too long to play or to count.
-    pub fn play(&self, watch: impl FnMut(Event)) -> Option<Vec<u64>> {
-        let played = self.ends(watch)?;
+    pub fn play(&self, mut watch: impl FnMut(Event)) -> Option<Vec<u64>> {
+        let played = self.ends(|event| {
+            watch(event);
+            true
+        })?;
         played.backward.iter().map(|ends| ends.last().copied()).collect()
     }
 
@@ -96,13 +99,21 @@ impl PipelinedBatch<'_> {
     /// one course that keeps all rules. The drain follows from the last periods, hence is shifted
     /// by as much for every period more.
     pub fn stage_ends(&self) -> Option<Vec<u128>> {
+        self.stage_ends_while(|_| true)
+    }
+
+    /// The same as [`Self::stage_ends`], given up with `None` as soon as `goes_on` denies it of a
+    /// pass. Batches of fewer micro-batches may be played first, each from its beginning. Where
+    /// micro-batches are a whole number of periods, these leave out passes and change no order, so
+    /// no pass of theirs is later than in the whole batch.
+    pub fn stage_ends_while(&self, mut goes_on: impl FnMut(Event) -> bool) -> Option<Vec<u128>> {
         let period = self.order.period(self.ranks);
         let whole = self.micro_batches / period;
         let mut periods = FIRST_PERIODS;
         while periods < whole {
             let short =
                 Self { micro_batches: periods * period + self.micro_batches % period, ..*self };
-            let played = short.ends(|_| ())?;
+            let played = short.ends(&mut goes_on)?;
             if let Some(apart) = played.repeats(periods, period) {
                 let more = u128::from(whole - periods) * u128::from(apart);
                 let last = |ends: &Vec<u64>| ends.last().map(|&end| u128::from(end) + more);
@@ -110,8 +121,8 @@ impl PipelinedBatch<'_> {
             }
             periods *= 4;
         }
-        let ends = self.play(|_| ())?;
-        Some(ends.into_iter().map(u128::from).collect())
+        let last = |ends: &Vec<u64>| ends.last().map(|&end| u128::from(end));
+        self.ends(goes_on)?.backward.iter().map(last).collect()
     }
 
     /// Ticks until the last pass has ended, as [`Self::stage_ends`] finds them.
@@ -119,7 +130,7 @@ impl PipelinedBatch<'_> {
         self.stage_ends()?.into_iter().max()
     }
 
-    fn ends(&self, mut watch: impl FnMut(Event)) -> Option<Ends> {
+    fn ends(&self, mut goes_on: impl FnMut(Event) -> bool) -> Option<Ends> {
         let n_stages = self.times.len();
         if 2 * n_stages as u128 * u128::from(self.micro_batches) > MOST_PASSES {
             return None;
@@ -145,7 +156,9 @@ impl PipelinedBatch<'_> {
                 let end = start.checked_add(takes).filter(|&end| end < u64::MAX)?;
                 free_at[rank] = end;
                 ends.of(backward)[stage].push(end);
-                watch(Event { stage, micro_batch, backward, start, end });
+                if !goes_on(Event { stage, micro_batch, backward, start, end }) {
+                    return None;
+                }
                 let next = if backward { stage.checked_sub(1) } else { Some(stage + 1) };
                 if let Some(next) = next.filter(|&next| next < n_stages) {
                     let next = next % self.ranks;
@@ -317,8 +330,9 @@ mod tests {
             let (times, delay) = (times(&stages), noise(&mut state, 4));
             let batch = PipelinedBatch { order, ranks, micro_batches, times: &times, delay };
             let short = PipelinedBatch { micro_batches: 8 * order.period(ranks), ..batch };
-            told +=
-                usize::from(short.ends(|_| ()).unwrap().repeats(8, order.period(ranks)).is_some());
+            told += usize::from(
+                short.ends(|_| true).unwrap().repeats(8, order.period(ranks)).is_some(),
+            );
             let played: Vec<u128> =
                 batch.play(|_| ()).unwrap().into_iter().map(u128::from).collect();
             assert_eq!(batch.stage_ends(), Some(played), "{batch:?}");

@@ -1,0 +1,162 @@
+//! One layout over virtual stages: what it needs, how long it takes, and what it cannot beat.
+
+use super::interleaved::AfterFigures;
+use super::interleaved::ChunkCosts;
+use super::interleaved::InterleavedShape;
+use super::interleaved::Unsolved;
+use super::layout_bounds::OrderBound;
+use super::layouts;
+use crate::plan::AfterBackward;
+use crate::plan::Event;
+use crate::plan::PipelinedBatch;
+use crate::plan::StageTime;
+use crate::plan::StepStart;
+use crate::plan::batch_time;
+
+/// By rank: what is in flight of each chunk at moments of which none has less of every chunk than
+/// another.
+pub(super) type InFlight = Vec<Vec<Vec<u64>>>;
+
+pub(super) fn in_flight(shape: InterleavedShape) -> InFlight {
+    let InterleavedShape { ranks, micro_batches, .. } = shape;
+    (0..ranks).map(|rank| shape.order().in_flight(ranks, micro_batches, rank)).collect()
+}
+
+/// One layout with the figures of its virtual stages.
+pub(super) struct Layout<'a, C> {
+    costs: &'a C,
+    shape: InterleavedShape,
+    ranges: Vec<(usize, usize)>,
+    times: Vec<StageTime>,
+    kept: Vec<u64>,
+}
+
+impl<'a, C: ChunkCosts> Layout<'a, C> {
+    pub(super) fn new(costs: &'a C, shape: InterleavedShape, sizes: &[usize]) -> Self {
+        let ranges: Vec<(usize, usize)> = layouts::ranges(sizes).collect();
+        let (mut times, mut kept) = (Vec::new(), Vec::new());
+        for (stage, &(from, to)) in ranges.iter().enumerate() {
+            let figures = costs.chunk(stage, from, to);
+            times.push(StageTime { forward: figures.forward, backward: figures.backward });
+            kept.push(figures.kept);
+        }
+        Self { costs, shape, ranges, times, kept }
+    }
+
+    fn chunks_of(&self, rank: usize) -> Vec<(usize, usize)> {
+        self.ranges.iter().skip(rank).step_by(self.shape.ranks).copied().collect()
+    }
+
+    /// The most memory that each rank needs.
+    pub(super) fn memory(&self, in_flight: &InFlight) -> Vec<u128> {
+        (0..self.shape.ranks).map(|rank| self.memory_of(rank, in_flight)).collect()
+    }
+
+    pub(super) fn memory_of(&self, rank: usize, in_flight: &InFlight) -> u128 {
+        let kept = |counts: &Vec<u64>| -> u128 {
+            let own = self.kept.iter().skip(rank).step_by(self.shape.ranks);
+            own.zip(counts).map(|(&kept, &count)| u128::from(count) * u128::from(kept)).sum()
+        };
+        let most = in_flight[rank].iter().map(kept).max().unwrap_or(0);
+        self.costs.held(rank, &self.chunks_of(rank)) + most
+    }
+
+    fn after(&self) -> Vec<AfterBackward> {
+        let of_rank = |rank: usize| {
+            let AfterFigures { exposed, after } = self.costs.after(rank, &self.chunks_of(rank));
+            AfterBackward { exposed, step: after, gather: 0 }
+        };
+        (0..self.shape.ranks).map(of_rank).collect()
+    }
+
+    /// Ticks of the batch, played; `None` as soon as that is seen not to be below `limit`.
+    pub(super) fn time_below(&self, limit: u128) -> Result<Option<u128>, Unsolved> {
+        let InterleavedShape { ranks, group, micro_batches, delay, start, .. } = self.shape;
+        let order = self.shape.order();
+        let batch = PipelinedBatch { order, ranks, micro_batches, times: &self.times, delay };
+        let after = self.after();
+        let mut ahead = Ahead::new(self, &after);
+        // Only then do shorter batches speak for the whole.
+        let is_whole = micro_batches % group == 0;
+        let finished = batch.stage_ends_while(|event| !is_whole || ahead.least_at(event) < limit);
+        if ahead.least >= limit {
+            return Ok(None);
+        }
+        // The last backward pass of a rank is through its first chunk.
+        let time = batch_time(&finished.ok_or(Unsolved::TooLong)?[..ranks], &after, start);
+        Ok(Some(time).filter(|&time| time < limit))
+    }
+
+    /// Ticks of the batch that it cannot beat. The first rank ends last, and its end follows; any
+    /// other works until its own.
+    pub(super) fn least(&self, bound: &OrderBound) -> u128 {
+        let InterleavedShape { ranks, micro_batches, delay, start, .. } = self.shape;
+        let mut finished = Vec::with_capacity(ranks);
+        let mut reached = 0;
+        for rank in 0..ranks {
+            let own = self.times.iter().skip(rank).step_by(ranks);
+            let works: u128 = own.map(|time| u128::from(time.load())).sum();
+            finished.push(reached + u128::from(micro_batches) * works);
+            reached += u128::from(self.times[rank].forward) + u128::from(delay);
+        }
+        finished[0] = finished[0].max(bound.least(&self.times));
+        batch_time(&finished, &self.after(), start)
+    }
+}
+
+/// What a batch cannot beat, seen while it is played.
+///
+/// Up to any of its forward passes a rank has run the same passes whether or not more micro-batches
+/// follow. What it has still to run comes after, and then the way back to the first rank.
+struct Ahead {
+    ranks: usize,
+    /// By rank: ticks of work before the next pass, of all of it in the whole batch, and of what
+    /// follows its last backward pass at least.
+    done: Vec<u128>,
+    works: Vec<u128>,
+    follows: Vec<u128>,
+    least: u128,
+}
+
+impl Ahead {
+    fn new<C>(layout: &Layout<C>, after: &[AfterBackward]) -> Self {
+        let InterleavedShape { ranks, micro_batches, delay, start, .. } = layout.shape;
+        let (mut works, mut follows) = (Vec::with_capacity(ranks), Vec::with_capacity(ranks));
+        let late = match start {
+            StepStart::OwnGradients => 0,
+            StepStart::AllGradients => after.iter().map(|after| after.step).max().unwrap_or(0),
+        };
+        let own_end = |after: &AfterBackward| match start {
+            StepStart::OwnGradients => u128::from(after.exposed) + u128::from(after.step),
+            StepStart::AllGradients => u128::from(after.exposed),
+        };
+        let mut end = 0;
+        for (rank, after) in after.iter().enumerate() {
+            let own = layout.times.iter().skip(rank).step_by(ranks);
+            let load: u128 = own.map(|time| u128::from(time.load())).sum();
+            works.push(u128::from(micro_batches) * load);
+            // Those before it go back through their first chunks, each with an end of its own.
+            if let Some(before) = rank.checked_sub(1) {
+                end += u128::from(layout.times[before].backward) + u128::from(delay);
+            }
+            end = own_end(after).max(end);
+            follows.push(end + u128::from(late));
+        }
+        Self { ranks, done: vec![0; ranks], works, follows, least: 0 }
+    }
+
+    fn least_at(&mut self, event: Event) -> u128 {
+        let Event { stage, micro_batch, backward, start, end } = event;
+        let rank = stage % self.ranks;
+        if stage < self.ranks && micro_batch == 0 && !backward {
+            // The rank's first pass: the batch begins anew.
+            self.done[rank] = 0;
+        }
+        self.done[rank] += u128::from(end - start);
+        if !backward {
+            let left = self.works[rank] - self.done[rank];
+            self.least = self.least.max(u128::from(end) + left + self.follows[rank]);
+        }
+        self.least
+    }
+}
