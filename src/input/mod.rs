@@ -3,6 +3,7 @@
 //! In: the text of a file and the name it goes by. Out: values of the rooms below, or an
 //! [`InputError`] that names the place. Not here: opening files (see `cli`).
 
+pub mod batch;
 mod builtin;
 pub mod conventions;
 pub mod decimal;
@@ -20,6 +21,7 @@ pub mod request;
 pub mod saved;
 pub mod source;
 pub mod space;
+pub mod strategy;
 mod valid;
 
 pub use builtin::model;

@@ -20,6 +20,9 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use crate::model::Axis;
 use crate::model::dim::Dim;
 use crate::model::layer::Action;
@@ -33,7 +36,8 @@ use crate::model::op::Pass;
 use crate::model::op::VectorKind;
 
 /// How the devices of a context group let their tokens attend to each other's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ContextKind {
     /// Keys and values go round.
     Ring,

@@ -2,13 +2,14 @@
 //!
 //! In: a [`Model`](crate::model::Model) and a [`Setting`]. Out: one device's [`Share`], with the
 //! exchanges among devices as operators of its graphs; the [`modes()`] of repeating work in which its
-//! layers can be trained; what replicas hold and exchange ([`zero`]); and which devices form a group
-//! ([`Order`]).
+//! layers can be trained; what replicas hold and exchange ([`zero`]); which devices form a group
+//! ([`Order`]); and which plans a training framework accepts ([`frameworks`]).
 //!
 //! Not here: how long an exchange takes (see `hardware`), and how layers are cut into stages
 //! (see `placement`).
 
 mod context;
+pub mod frameworks;
 mod modes;
 mod order;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod shard;
 mod share;
 mod tensor;
 mod width;
+mod working;
 pub mod zero;
 
 pub use context::ContextKind;
@@ -35,3 +37,4 @@ pub use share::Tied;
 pub use width::Illegal;
 pub use width::legal_contexts;
 pub use width::legal_widths;
+pub use working::transient;

@@ -84,6 +84,10 @@ pub struct LayerMode {
     pub kept: Bytes,
     /// What is made again and in memory on top while the layer's own backward pass runs, at most.
     pub remade: Bytes,
+    /// What a pass holds for a moment on top of all that.
+    pub working: Bytes,
+    /// Of what is kept or made again, the part that is among `working` too.
+    pub passing: Bytes,
     /// Operations that are done twice.
     pub repeated: Flops,
 }
@@ -116,6 +120,8 @@ fn selective(share: &Share, plain: &Share) -> Vec<LayerMode> {
             input: layer.input,
             kept: layer.kept,
             remade: Bytes(plain.kept.0.saturating_sub(layer.kept.0)),
+            working: layer.working,
+            passing: layer.passing,
             repeated: layer.repeated,
         })
         .collect()
@@ -132,6 +138,8 @@ fn whole(layer: &LayerShare) -> LayerMode {
         input: layer.input,
         kept: layer.input,
         remade: Bytes(layer.kept.0.saturating_sub(layer.input.0)),
+        working: layer.working,
+        passing: layer.passing,
         repeated: layer.repeated + forward,
     }
 }

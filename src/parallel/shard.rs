@@ -8,6 +8,7 @@ use super::Tied;
 use super::context;
 use super::tensor;
 use super::width;
+use super::working::Working;
 use crate::model::Attention;
 use crate::model::Layer;
 use crate::model::Masked;
@@ -76,6 +77,7 @@ fn shard_layer(layer: &Layer, whole: &Sizes, scale: Scale, setting: Setting) -> 
     let left_back: Vec<_> = backward.output.into_iter().collect();
     let bytes = |id| scale.bytes(graph, id);
     let held = Held::of(layer, whole, scale.sizes, width);
+    let working = Working::of(&divided, scale);
     LayerShare {
         name: layer.name.clone(),
         forward: fusion::fuse(graph, &left, scale),
@@ -84,6 +86,9 @@ fn shard_layer(layer: &Layer, whole: &Sizes, scale: Scale, setting: Setting) -> 
         replicated: held.replicated,
         padded: held.padded,
         kept: backward.kept.iter().map(|&id| bytes(id)).sum(),
+        working: working.all,
+        passing: working.kept,
+        weight_gradients: working.weight_gradients,
         input: divided.input.map_or(Bytes::ZERO, bytes),
         output: divided.output.map_or(Bytes::ZERO, bytes),
         tensor_parallel: width > 1,

@@ -103,6 +103,14 @@ pub struct LayerShare {
     pub padded: u64,
     /// What stays in memory for the backward pass, the layer's input included where it is needed.
     pub kept: Bytes,
+    /// What a pass holds for a moment on top of what is kept in flight: gradients of the weights of
+    /// its matmuls and of what flows through it, or the logits with their gradient.
+    pub working: Bytes,
+    /// Of what is kept, the part that is among `working` because its backward pass follows at once:
+    /// the logits.
+    pub passing: Bytes,
+    /// Gradients of the weights of its matmuls, before they are added to earlier ones.
+    pub weight_gradients: Bytes,
     /// What crosses to this device from the layer before; 0 for the first, which reads ids.
     pub input: Bytes,
     /// What crosses from this device to the layer after; 0 for the last, which ends in the loss.
@@ -118,6 +126,17 @@ pub struct LayerShare {
 }
 
 impl LayerShare {
+    /// What stays in memory from the forward to the backward pass of each micro-batch in flight,
+    /// `working` apart.
+    pub fn kept_in_flight(&self) -> Bytes {
+        Bytes(self.kept.0 - self.passing.0)
+    }
+
+    /// Whether it is the last layer of a model.
+    pub fn ends_in_loss(&self) -> bool {
+        self.passing > Bytes::ZERO
+    }
+
     /// Operations of both passes, nothing repeated, by the work that is really done.
     pub fn training_flops(&self) -> Flops {
         let passes = self.forward.nodes().iter().chain(self.backward.nodes());

@@ -1,0 +1,474 @@
+//! The rules themselves, one row each.
+//!
+//! Read in the sources of Megatron-LM, torchtitan with `PyTorch`'s schedules, and `MaxText`, as of
+//! August 2026. A rule is a sentence that its frameworks ask to be true.
+
+use super::CutShape;
+use super::Framework;
+use super::ORDERS;
+use super::PlanShape;
+use super::RepeatedLayers;
+use super::product;
+use crate::parallel::ContextKind;
+use crate::parallel::zero::Zero;
+
+/// A rule that some frameworks ask plans to follow.
+pub struct Rule {
+    /// The rule as a sentence.
+    pub name: &'static str,
+    /// Who asks for it; all of them where every plan needs it.
+    pub frameworks: &'static [Framework],
+    /// Whether a plan follows it, given that it follows those before.
+    pub(super) holds: fn(&PlanShape) -> bool,
+    /// What a plan has instead.
+    pub(super) found: fn(&PlanShape) -> String,
+    /// What would follow it.
+    pub(super) would_do: fn(&PlanShape) -> String,
+}
+
+impl Rule {
+    /// Whether a framework asks for it.
+    pub fn is_of(&self, framework: Framework) -> bool {
+        self.frameworks.contains(&framework)
+    }
+}
+
+const EVERY: &[Framework] = &Framework::ALL;
+const LAUNCHED: &[Framework] = &[Framework::Megatron, Framework::Torchtitan, Framework::Maxtext];
+const MEGATRON: &[Framework] = &[Framework::Megatron];
+const TORCHTITAN: &[Framework] = &[Framework::Torchtitan];
+const MAXTEXT: &[Framework] = &[Framework::Maxtext];
+
+/// All rules, in the order in which they are asked: first what every plan needs.
+pub const RULES: [Rule; 33] = [
+    Rule {
+        name: "every count is at least 1",
+        frameworks: EVERY,
+        holds: |plan| counts(plan).iter().all(|(_, count)| *count > 0),
+        found: |plan| {
+            let none = counts(plan).into_iter().find(|(_, count)| *count == 0);
+            format!("found {} = 0", none.map_or("nothing", |(name, _)| name))
+        },
+        would_do: |_| "1 or more would do".into(),
+    },
+    Rule {
+        name: "the heads divide evenly among the devices that share a layer",
+        frameworks: EVERY,
+        holds: |plan| plan.heads.is_multiple_of(plan.tensor),
+        found: |plan| format!("found {} heads for t = {}", plan.heads, plan.tensor),
+        would_do: |plan| format!("t of {} would do", near(plan.heads, plan.tensor)),
+    },
+    Rule {
+        name: "the MLP divides evenly among the devices that share a layer",
+        frameworks: EVERY,
+        holds: |plan| plan.mlp.is_multiple_of(plan.tensor),
+        found: |plan| format!("found {} elements for t = {}", plan.mlp, plan.tensor),
+        would_do: |plan| format!("t of {} would do", near(plan.mlp, plan.tensor)),
+    },
+    Rule {
+        name: "the key-value heads divide evenly among the devices that share a layer, or each has \
+               one",
+        frameworks: EVERY,
+        holds: |plan| divides_either_way(plan.kv_heads.into(), plan.tensor.into()),
+        found: |plan| format!("found {} key-value heads for t = {}", plan.kv_heads, plan.tensor),
+        would_do: |plan| format!("t of {} would do", near(plan.kv_heads, plan.tensor)),
+    },
+    Rule {
+        name: "sequence parallelism stands beside tensor parallelism",
+        frameworks: EVERY,
+        holds: |plan| !plan.sequence_parallel || plan.tensor > 1,
+        found: |plan| format!("found sp with t = {}", plan.tensor),
+        would_do: |_| "t of 2 or more, or no sp, would do".into(),
+    },
+    Rule {
+        name: "a device has as many tokens at the beginning as at the end of a sequence where \
+               context is shared",
+        frameworks: EVERY,
+        holds: |plan| plan.context == 1 || is_multiple(plan.sequence, product(&[2, plan.context])),
+        found: |plan| format!("found {} tokens for c = {}", plan.sequence, plan.context),
+        would_do: |plan| format!("c of {} would do", near(plan.sequence / 2, plan.context)),
+    },
+    Rule {
+        name: "sequence parallelism divides a device's tokens evenly",
+        frameworks: EVERY,
+        holds: |plan| !plan.sequence_parallel || is_multiple(plan.sequence, scattered_parts(plan)),
+        found: |plan| {
+            format!("found {} tokens for t = {}, c = {}", plan.sequence, plan.tensor, plan.context)
+        },
+        would_do: |plan| {
+            format!("a multiple of {} tokens, or no sp, would do", scattered_parts(plan))
+        },
+    },
+    Rule {
+        name: "devices that exchange tokens for heads divide the heads evenly",
+        frameworks: EVERY,
+        holds: |plan| {
+            let parts = product(&[plan.tensor, plan.context]);
+            plan.context == 1
+                || plan.context_kind != ContextKind::Ulysses
+                || is_multiple(plan.heads, parts) && divides_either_way(plan.kv_heads.into(), parts)
+        },
+        found: |plan| {
+            let PlanShape { heads, kv_heads, tensor, context, .. } = plan;
+            format!("found {heads} heads and {kv_heads} key-value heads for {tensor} x {context}")
+        },
+        would_do: |_| "another degree, or the ring or gather kind, would do".into(),
+    },
+    Rule {
+        name: "every virtual stage has a layer, embedding and head among them",
+        frameworks: EVERY,
+        holds: |plan| n_stages(plan) <= u128::from(plan.layers) + 2,
+        found: |plan| stages(plan),
+        would_do: |plan| format!("p times v up to {} would do", u128::from(plan.layers) + 2),
+    },
+    Rule {
+        name: "the degrees take no more devices than there are",
+        frameworks: EVERY,
+        holds: |plan| plan.used() <= plan.devices.into(),
+        found: |plan| format!("found {} of {}", grid(plan), plan.devices),
+        would_do: |plan| format!("t c d p of at most {} would do", plan.devices),
+    },
+    Rule {
+        name: "micro-batches divide the batch evenly",
+        frameworks: EVERY,
+        holds: |plan| plan.global_batch.is_multiple_of(plan.micro_batch),
+        found: |plan| {
+            format!("found a batch of {} for b = {}", plan.global_batch, plan.micro_batch)
+        },
+        would_do: |plan| format!("b of {} would do", near(plan.global_batch, plan.micro_batch)),
+    },
+    Rule {
+        name: "chunks stand on several ranks",
+        frameworks: EVERY,
+        holds: |plan| plan.chunks == 1 || plan.pipeline > 1,
+        found: |plan| format!("found v = {} with p = {}", plan.chunks, plan.pipeline),
+        would_do: |_| "p of 2 or more, or v = 1, would do".into(),
+    },
+    Rule {
+        name: "a group has as many micro-batches as there are ranks, or more, up to all",
+        frameworks: EVERY,
+        holds: |plan| {
+            plan.chunks == 1 || (plan.pipeline..=plan.micro_batches()).contains(&plan.group)
+        },
+        found: |plan| passes(plan),
+        would_do: |plan| match (plan.pipeline, plan.micro_batches()) {
+            (ranks, all) if ranks <= all => format!("g of {ranks} to {all} would do"),
+            (ranks, _) => {
+                format!("{ranks} micro-batches of a pipeline or more, or v = 1, would do")
+            }
+        },
+    },
+    Rule {
+        name: "the last group is whole, or has as many micro-batches as there are ranks",
+        frameworks: EVERY,
+        holds: |plan| {
+            let left = plan.micro_batches() % plan.group.max(1);
+            plan.chunks == 1 || left == 0 || left >= plan.pipeline
+        },
+        found: |plan| passes(plan),
+        would_do: |plan| {
+            let all = plan.micro_batches();
+            let even = divisors(all).into_iter().find(|&group| group >= plan.pipeline);
+            format!("g = {} would do", even.unwrap_or(all))
+        },
+    },
+    Rule {
+        name: "the replicas that share divide all replicas evenly",
+        frameworks: EVERY,
+        holds: |plan| {
+            plan.zero == Zero::Nothing || plan.replicas().is_multiple_of(plan.shards.into())
+        },
+        found: |plan| format!("found {} of {} x {} replicas", plan.shards, plan.data, plan.context),
+        would_do: |plan| match u64::try_from(plan.replicas()) {
+            Ok(replicas) => format!("shard of {} would do", near(replicas, plan.shards)),
+            Err(_) => "fewer replicas would do".into(),
+        },
+    },
+    Rule {
+        name: "there is one pipeline rank",
+        frameworks: MAXTEXT,
+        holds: |plan| plan.pipeline == 1,
+        found: |plan| format!("found p = {}", plan.pipeline),
+        would_do: |_| "p = 1 would do".into(),
+    },
+    Rule {
+        name: "the degrees take all devices",
+        frameworks: LAUNCHED,
+        holds: |plan| plan.used() == plan.devices.into(),
+        found: |plan| format!("found {} of {}", grid(plan), plan.devices),
+        would_do: |plan| match product(&[plan.tensor, plan.context, plan.pipeline]) {
+            parts if u128::from(plan.devices).is_multiple_of(parts) => {
+                format!("d = {} would do", u128::from(plan.devices) / parts)
+            }
+            parts => format!("a multiple of {parts} devices would do"),
+        },
+    },
+    Rule {
+        name: "all pipelines get as many micro-batches",
+        frameworks: LAUNCHED,
+        holds: |plan| is_multiple(plan.global_batch, product(&[plan.micro_batch, plan.data])),
+        found: |plan| {
+            let PlanShape { global_batch, micro_batch, data, .. } = plan;
+            format!("found a batch of {global_batch} for b = {micro_batch} and d = {data}")
+        },
+        would_do: |plan| {
+            let (batch, step) =
+                (u128::from(plan.global_batch), product(&[plan.micro_batch, plan.data]));
+            let (less, more) = (batch / step * step, (batch / step + 1) * step);
+            let less = if less > 0 { format!("{less} or ") } else { String::new() };
+            format!("a batch of {less}{more} would do")
+        },
+    },
+    Rule {
+        name: "replicas share what it can shard",
+        frameworks: TORCHTITAN,
+        holds: |plan| Framework::Torchtitan.zero_stages().contains(&plan.zero),
+        found: |plan| format!("found zero = {}", plan.zero.stage()),
+        would_do: |_| "zero of 0, 2 or 3 would do".into(),
+    },
+    Rule {
+        name: "replicas share the state alone, or weights as well",
+        frameworks: MAXTEXT,
+        holds: |plan| Framework::Maxtext.zero_stages().contains(&plan.zero),
+        found: |plan| format!("found zero = {}", plan.zero.stage()),
+        would_do: |_| "zero of 0, 1 or 3 would do".into(),
+    },
+    Rule {
+        name: "devices that share tokens shard weights or gradients among themselves",
+        frameworks: TORCHTITAN,
+        holds: |plan| {
+            let sharded = plan.zero != Zero::Nothing && plan.shards.is_multiple_of(plan.context);
+            plan.context == 1 || sharded
+        },
+        found: |plan| {
+            let (zero, PlanShape { shards, context, .. }) = (plan.zero.stage(), plan);
+            format!("found zero = {zero}, shard = {shards} for c = {context}")
+        },
+        would_do: |plan| {
+            format!("zero of 2 or 3 with shard a multiple of {} would do", plan.context)
+        },
+    },
+    Rule {
+        name: "the sequence divides by twice the context degree and the tensor degree",
+        frameworks: TORCHTITAN,
+        holds: |plan| is_multiple(plan.sequence, product(&[2, plan.tensor, plan.context])),
+        found: |plan| {
+            format!("found {} tokens for t = {}, c = {}", plan.sequence, plan.tensor, plan.context)
+        },
+        would_do: |plan| {
+            let parts = product(&[2, plan.tensor, plan.context]);
+            format!("a multiple of {parts} tokens would do")
+        },
+    },
+    Rule {
+        name: "a pipeline without chunks has as many micro-batches as ranks, or more",
+        frameworks: TORCHTITAN,
+        holds: |plan| {
+            plan.chunks > 1 || plan.micro_batches() >= plan.pipeline || plan.pipeline == 1
+        },
+        found: |plan| passes(plan),
+        would_do: |plan| format!("{} micro-batches of a pipeline would do", plan.pipeline),
+    },
+    Rule {
+        name: "micro-batches go through chunks in as many groups as whole sets of ranks, all alike",
+        frameworks: TORCHTITAN,
+        holds: |plan| {
+            let (all, groups) = (plan.micro_batches(), plan.micro_batches() / plan.pipeline);
+            plan.chunks == 1 || product(&[plan.group, groups]) == all.into()
+        },
+        found: |plan| passes(plan),
+        would_do: |plan| {
+            let (all, groups) = (plan.micro_batches(), plan.micro_batches() / plan.pipeline);
+            match groups {
+                1.. if all.is_multiple_of(groups) => format!("g = {} would do", all / groups),
+                _ => format!("a multiple of {} micro-batches would do", plan.pipeline),
+            }
+        },
+    },
+    Rule {
+        name: "layers that are not cut by a layout divide evenly among the virtual stages",
+        frameworks: MEGATRON,
+        holds: |plan| plan.cut == CutShape::Layout || is_multiple(plan.layers, n_stages(plan)),
+        found: |plan| stages(plan),
+        would_do: |plan| {
+            let found = u64::try_from(n_stages(plan)).unwrap_or(u64::MAX);
+            format!("p times v of {}, or a layout, would do", near(plan.layers, found))
+        },
+    },
+    Rule {
+        name: "layers that are not cut by a layout, with embedding and head, fill three or more \
+               chunks a rank with as many in each but the last",
+        frameworks: TORCHTITAN,
+        holds: |plan| {
+            let (stages, counted) = (n_stages(plan), u128::from(plan.layers) + 2);
+            // Fewer in each would need more stages, and more leave no more stages filled.
+            let each = counted.div_ceil(stages);
+            plan.cut == CutShape::Layout || plan.chunks <= 2 || counted.div_ceil(each) == stages
+        },
+        found: |plan| stages(plan),
+        would_do: |_| "v of 1 or 2, or a layout, would do".into(),
+    },
+    Rule {
+        name: "axes number devices in one of its two orders",
+        frameworks: MEGATRON,
+        holds: |plan| (0..2).any(|order| numbers_like(plan, order)),
+        found: |plan| order(plan),
+        would_do: |_| format!("{} or {} would do", ORDERS[0], ORDERS[1]),
+    },
+    Rule {
+        name: "axes number devices in its order",
+        frameworks: &[Framework::Torchtitan, Framework::Maxtext],
+        holds: |plan| numbers_like(plan, 0),
+        found: |plan| order(plan),
+        would_do: |_| format!("{} would do", ORDERS[0]),
+    },
+    Rule {
+        // It numbers devices a second time for experts, whose ranks must be the same ones; a model
+        // without experts has them as wide as its tensor parallelism.
+        name: "sequences are shared only where the pipeline is the outermost axis",
+        frameworks: MEGATRON,
+        holds: |plan| plan.context == 1 || numbers_like(plan, 0),
+        found: |plan| format!("{} with c = {}", order(plan), plan.context),
+        would_do: |_| format!("{}, or c = 1, would do", ORDERS[0]),
+    },
+    Rule {
+        name: "whole layers are repeated by one number for all stages",
+        frameworks: MEGATRON,
+        holds: |plan| {
+            use RepeatedLayers::{All, None, OneNumber};
+            matches!(plan.repeated, None | All | OneNumber)
+        },
+        found: |plan| repeated(plan),
+        would_do: |_| "the largest of the numbers, for all stages, would do".into(),
+    },
+    Rule {
+        name: "either whole layers are repeated or modules of them",
+        frameworks: MEGATRON,
+        holds: |plan| plan.modules.is_empty() || plan.repeated == RepeatedLayers::None,
+        found: |plan| format!("{} beside {}", repeated(plan), plan.modules),
+        would_do: |_| "one of the two would do".into(),
+    },
+    Rule {
+        name: "all layers are repeated or none",
+        frameworks: &[Framework::Torchtitan, Framework::Maxtext],
+        holds: |plan| matches!(plan.repeated, RepeatedLayers::None | RepeatedLayers::All),
+        found: |plan| repeated(plan),
+        would_do: |_| "recompute of none or full would do".into(),
+    },
+    Rule {
+        name: "modules of a layer are not repeated by themselves",
+        frameworks: &[Framework::Torchtitan, Framework::Maxtext],
+        holds: |plan| plan.modules.is_empty(),
+        found: |plan| format!("found {}", plan.modules),
+        would_do: |_| "recompute of none or full would do".into(),
+    },
+];
+
+fn counts(plan: &PlanShape) -> [(&'static str, u64); 15] {
+    [
+        ("the devices", plan.devices),
+        ("the batch", plan.global_batch),
+        ("b", plan.micro_batch),
+        ("the sequence", plan.sequence),
+        ("the layers", plan.layers),
+        ("the heads", plan.heads),
+        ("the key-value heads", plan.kv_heads),
+        ("the MLP", plan.mlp),
+        ("t", plan.tensor),
+        ("c", plan.context),
+        ("p", plan.pipeline),
+        ("v", plan.chunks),
+        ("d", plan.data),
+        ("g", if plan.chunks > 1 { plan.group } else { 1 }),
+        ("shard", if plan.zero > Zero::Nothing { plan.shards } else { 1 }),
+    ]
+}
+
+fn grid(plan: &PlanShape) -> String {
+    let PlanShape { tensor, context, data, pipeline, .. } = plan;
+    format!("{tensor} x {context} x {data} x {pipeline}")
+}
+
+fn passes(plan: &PlanShape) -> String {
+    let PlanShape { pipeline, chunks, group, .. } = plan;
+    let groups = if *chunks > 1 { format!(", g = {group}") } else { String::new() };
+    let all = plan.micro_batches();
+    format!("found {all} micro-batches of a pipeline for p = {pipeline}{groups}")
+}
+
+fn stages(plan: &PlanShape) -> String {
+    let PlanShape { layers, pipeline, chunks, .. } = plan;
+    format!("found {layers} layers for p = {pipeline}, v = {chunks}")
+}
+
+fn order(plan: &PlanShape) -> String {
+    format!("found {}", ORDERS.get(plan.order).unwrap_or(&"none that is known"))
+}
+
+fn repeated(plan: &PlanShape) -> String {
+    let layers = match plan.repeated {
+        RepeatedLayers::None => "no whole layers",
+        RepeatedLayers::All => "all layers",
+        RepeatedLayers::OneNumber => "as many first layers of every stage",
+        RepeatedLayers::OwnNumbers => "first layers of stages, by several numbers",
+        RepeatedLayers::Stages => "stages as a whole",
+    };
+    format!("found {layers}")
+}
+
+/// Virtual stages of a pipeline.
+fn n_stages(plan: &PlanShape) -> u128 {
+    product(&[plan.pipeline, plan.chunks])
+}
+
+/// Parts into which sequence and context parallelism cut a sequence together.
+fn scattered_parts(plan: &PlanShape) -> u128 {
+    let halves = if plan.context > 1 { 2 } else { 1 };
+    product(&[halves, plan.context, plan.tensor])
+}
+
+/// Whether devices get the same numbers as in another order: axes of one device do not count.
+fn numbers_like(plan: &PlanShape, other: usize) -> bool {
+    let counted = |order: usize| -> Option<Vec<&str>> {
+        let is_wide = |axis: &&str| match *axis {
+            "cp" => plan.context > 1,
+            "dp" => plan.data > 1,
+            "pp" => plan.pipeline > 1,
+            _ => true,
+        };
+        Some(ORDERS.get(order)?.split('-').filter(is_wide).collect())
+    };
+    counted(plan.order).is_some_and(|found| counted(other) == Some(found))
+}
+
+fn is_multiple(number: u64, of: u128) -> bool {
+    u128::from(number).is_multiple_of(of)
+}
+
+fn divides_either_way(one: u128, other: u128) -> bool {
+    one.is_multiple_of(other) || other.is_multiple_of(one)
+}
+
+/// The divisors of a number that are nearest to another one, below and above, in words.
+fn near(number: u64, found: u64) -> String {
+    let divisors = divisors(number);
+    let below = divisors.iter().rev().find(|&&divisor| divisor < found);
+    let above = divisors.iter().find(|&&divisor| divisor > found);
+    match (below, above) {
+        (Some(below), Some(above)) => format!("{below} or {above}"),
+        (Some(one), None) | (None, Some(one)) => one.to_string(),
+        (None, None) => format!("a divisor of {number}"),
+    }
+}
+
+/// The divisors of a number in ascending order; none of one that is too large to list them.
+fn divisors(number: u64) -> Vec<u64> {
+    if number > 1 << 36 {
+        return Vec::new();
+    }
+    let small = (1..=number.isqrt()).filter(|&divisor| number.is_multiple_of(divisor));
+    let mut found: Vec<u64> = small.flat_map(|divisor| [divisor, number / divisor]).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
