@@ -40,10 +40,16 @@ pub struct Args {
     /// Devices that may be used [default: 1024, or what --strategy takes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     devices: Option<u64>,
-    /// Sequences in a batch
-    #[arg(long, value_name = "N", default_value_t = 4096,
+    /// The same in nodes of the accelerator's network
+    #[arg(long, value_name = "N", conflicts_with_all = ["devices", "fit"],
           value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
-    global_batch: u64,
+    nodes: Option<u64>,
+    /// Sequences in a batch, exactly [default: 4096]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    global_batch: Option<u64>,
+    /// Tokens in a batch, such as 4M, rounded to the nearest 2^k or 3·2^k sequences
+    #[arg(long, value_name = "TOKENS", conflicts_with = "global_batch")]
+    batch_tokens: Option<String>,
     /// Sequences that pass through the model together: the sizes to choose from [default: those
     /// of 1, 2, 4, 8 that divide the batch]
     #[arg(long, value_name = "N,…", value_delimiter = ',',
@@ -77,8 +83,8 @@ pub struct Args {
     /// Place the layers of a profile, in the published artifact's format; a .jsonl file holds one
     /// profile per line and gets one answer per line, `-` reads one from standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "seq", "attention", "sequence_parallel", "devices", "global_batch", "micro_batch",
-        "tensor_parallel", "optimizer", "strategy", "fit", "published", "design", "tensor_cores",
+        "seq", "attention", "sequence_parallel", "devices", "nodes", "global_batch", "batch_tokens",
+        "micro_batch", "tensor_parallel", "optimizer", "strategy", "fit", "published", "design", "tensor_cores",
         "width", "depth", "vector_cores", "vector_width", "local_kib", "glb_mib", "hbm_gib",
     ])]
     profile: Option<PathBuf>,

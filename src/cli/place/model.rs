@@ -11,6 +11,9 @@ use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::input::Conventions;
+use crate::input::batch::devices_of_nodes;
+use crate::input::batch::nearest_batch;
+use crate::input::batch::read_tokens;
 use crate::input::place;
 use crate::input::place::Ready;
 use crate::input::place::ready;
@@ -360,11 +363,16 @@ fn question(args: &Args, name: &str) -> Result<Question, Refusal> {
         (None, None) => defaults.tensor_parallel.clone(),
     };
     let recompute = args.recompute.map(RecomputeChoice::choices);
+    let sequence = args.options.seq.unwrap_or(defaults.sequence);
+    let global_batch = match &args.batch_tokens {
+        Some(text) => nearest_batch(read_tokens(text, "--batch-tokens")?, sequence),
+        None => args.global_batch.unwrap_or(defaults.global_batch),
+    };
     Ok(Question {
-        sequence: args.options.seq.unwrap_or(defaults.sequence),
+        sequence,
         knobs: args.design.turned_knobs()?,
-        global_batch: args.global_batch,
-        micro_batches: micro_batches(args)?,
+        global_batch,
+        micro_batches: micro_batches(args, global_batch)?,
         tensor_parallel,
         recompute: recompute.unwrap_or_else(|| defaults.recompute.clone()),
         optimizer: args.optimizer.unwrap_or(defaults.optimizer),
@@ -385,8 +393,16 @@ fn ascending(list: &[u64]) -> Vec<u64> {
 
 /// The devices at hand: enough for a given strategy.
 fn devices(args: &Args) -> Result<u64, Refusal> {
+    let devices = match args.nodes {
+        None => args.devices,
+        Some(nodes) => {
+            let (hardware, _) = args.design.resolve(Conventions::of(args.published))?;
+            let per_node = hardware.physics.network.devices_per_node();
+            Some(devices_of_nodes(nodes, per_node, "--nodes")?)
+        }
+    };
     let needed = args.strategy.map_or(Some(1024), super::devices_of);
-    let devices = args.devices.or(needed).filter(|&n| n <= Job::LARGEST_COUNT);
+    let devices = devices.or(needed).filter(|&n| n <= Job::LARGEST_COUNT);
     let devices = devices
         .ok_or_else(|| Refusal::Options("--strategy: it takes more than 2^32 devices".into()))?;
     match needed.filter(|&needed| args.strategy.is_some() && needed > devices) {
@@ -399,8 +415,7 @@ fn devices(args: &Args) -> Result<u64, Refusal> {
 }
 
 /// The micro-batch sizes to try; those of the user must divide the batch.
-fn micro_batches(args: &Args) -> Result<Vec<u64>, Refusal> {
-    let batch = args.global_batch;
+fn micro_batches(args: &Args, batch: u64) -> Result<Vec<u64>, Refusal> {
     let Some(given) = &args.micro_batch else {
         return Ok(place::default_micro_batches(batch));
     };
@@ -409,7 +424,7 @@ fn micro_batches(args: &Args) -> Result<Vec<u64>, Refusal> {
         Some(size) => {
             let near = (1..=*size).rev().find(|&other| batch.is_multiple_of(other)).unwrap_or(1);
             Err(Refusal::Options(format!(
-                "--micro-batch {size} does not divide --global-batch {batch}; try {near}"
+                "--micro-batch {size} does not divide the batch of {batch} sequences; try {near}"
             )))
         }
     }

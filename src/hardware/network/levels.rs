@@ -144,6 +144,11 @@ impl Levels {
         self.levels().next().expect("there is at least one level").link.bandwidth
     }
 
+    /// The devices of an innermost unit, where there are several levels.
+    pub(super) fn devices_per_node(&self) -> Option<u64> {
+        self.levels().next()?.units.filter(|_| self.levels().count() > 1)
+    }
+
     /// The most devices that it joins, where that is said.
     pub fn most_devices(&self) -> Option<u64> {
         self.levels().try_fold(1_u64, |all, level| Some(all.saturating_mul(level.units?)))

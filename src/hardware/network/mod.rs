@@ -114,6 +114,14 @@ impl Network {
         }
     }
 
+    /// How many devices stand in a node, where there are nodes.
+    pub fn devices_per_node(&self) -> Option<u64> {
+        match self {
+            Self::Levels(levels) => levels.devices_per_node(),
+            Self::Torus(_) => None,
+        }
+    }
+
     /// The most devices that the network joins, where it says so.
     pub fn most_devices(&self) -> Option<u64> {
         match self {
