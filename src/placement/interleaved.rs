@@ -5,7 +5,7 @@
 //! closed form is known, so layouts are dealt stage by stage while no rank has too much to do, then
 //! put in the order of a bound ([`layout_bounds`](super::layout_bounds)) and played pass by pass
 //! until the next bound is no better. Where there are too many, a declared family
-//! ([`layouts`](super::layouts)) stands for them, and a bound over any layout says how much could
+//! ([`layouts`]) stands for them, and a bound over any layout says how much could
 //! be missed at most.
 
 use super::layout::InFlight;
