@@ -347,23 +347,8 @@ impl<C: ChunkCosts> Dealt for Search<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::noise::Noise;
     use crate::plan::PipelinedBatch;
-
-    /// Reproducible noise (an xorshift generator).
-    struct Noise(u64);
-
-    impl Noise {
-        fn below(&mut self, limit: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % limit
-        }
-
-        fn index(&mut self, limit: usize) -> usize {
-            usize::try_from(self.below(limit as u64)).unwrap()
-        }
-    }
 
     #[derive(Clone, Copy)]
     struct Layer {

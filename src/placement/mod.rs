@@ -23,6 +23,7 @@ mod labels;
 mod layout;
 mod layout_bounds;
 mod layouts;
+pub(crate) mod noise;
 mod obstacle;
 mod one_f_one_b;
 mod pipelines;

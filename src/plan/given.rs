@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::model::Module;
 use crate::model::Modules;
 use crate::parallel::ContextKind;
+use crate::parallel::Order;
 
 /// A strategy as far as a user gives it; what is `None` is searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +38,7 @@ pub struct GivenStrategy {
     /// How many replicas share it; all of them where it is not given.
     pub shards: Option<u64>,
     /// In which order axes number the devices, the inner one first: `tp-cp-dp-pp`.
-    pub order: Option<String>,
+    pub order: Option<Order>,
     /// What is dropped after the forward pass and computed again.
     pub recompute: Option<GivenRecompute>,
     /// Where the layers are cut into stages.
@@ -243,7 +244,7 @@ mod tests {
             micro_batch: Some(1),
             zero: Some(1),
             shards: Some(8),
-            order: Some("tp-cp-pp-dp".into()),
+            order: Some(Order::MEGATRON[1]),
             recompute: Some(GivenRecompute::SELECTIVE),
             cut: Some(GivenCut::Even),
         };
