@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use phaze::model::Module;
 use phaze::model::Modules;
 use phaze::parallel::ContextKind;
+use phaze::parallel::Order;
 use phaze::parallel::frameworks::BrokenRule;
 use phaze::parallel::frameworks::CutShape;
 use phaze::parallel::frameworks::Framework;
-use phaze::parallel::frameworks::ORDERS;
 use phaze::parallel::frameworks::PlanShape;
 use phaze::parallel::frameworks::RULES;
 use phaze::parallel::frameworks::RepeatedLayers;
@@ -60,7 +60,7 @@ fn may_interleave(s: &PlanShape) -> bool {
 }
 
 /// The coordinates of a device along context, data and pipeline, in the order of their strides.
-fn strides(s: &PlanShape, order: usize) -> BTreeMap<&'static str, u64> {
+fn strides(s: &PlanShape, order: &str) -> BTreeMap<String, u64> {
     let size = |axis| match axis {
         "tp" => s.tensor,
         "cp" => s.context,
@@ -69,9 +69,9 @@ fn strides(s: &PlanShape, order: usize) -> BTreeMap<&'static str, u64> {
     };
     let mut stride = 1;
     let mut found = BTreeMap::new();
-    for axis in ORDERS[order].split('-') {
+    for axis in order.split('-') {
         if size(axis) > 1 {
-            found.insert(axis, stride);
+            found.insert(axis.to_owned(), stride);
         }
         stride *= size(axis);
     }
@@ -94,8 +94,8 @@ fn megatron(s: &PlanShape) -> bool {
     }
     // tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp; with the latter and stages, experts' data-parallel size
     // (devices over tensor and pipeline ranks) must be that of the rest.
-    let default = strides(s, s.order) == strides(s, 0);
-    let swapped = strides(s, s.order) == strides(s, 1);
+    let default = strides(s, &s.order.to_string()) == strides(s, "tp-cp-dp-pp");
+    let swapped = strides(s, &s.order.to_string()) == strides(s, "tp-cp-pp-dp");
     let expert_data = s.devices / (s.tensor * s.pipeline);
     let order = default || swapped && (s.pipeline == 1 || expert_data == s.data);
     // Granularity: full with a method and a number, or selective with modules.
@@ -123,7 +123,7 @@ fn torchtitan(s: &PlanShape) -> bool {
     }
     if s.sequence % (s.tensor * 2 * s.context) != 0
         || s.global_batch % (s.micro_batch * s.data) != 0
-        || strides(s, s.order) != strides(s, 0)
+        || strides(s, &s.order.to_string()) != strides(s, "tp-cp-dp-pp")
     {
         return false;
     }
@@ -146,7 +146,7 @@ fn maxtext(s: &PlanShape) -> bool {
     let mesh = s.tensor * s.context * s.data == s.devices && s.pipeline == 1;
     let batch = s.global_batch % (s.micro_batch * s.data) == 0;
     let sharding = s.zero != Zero::Gradients;
-    let order = strides(s, s.order) == strides(s, 0);
+    let order = strides(s, &s.order.to_string()) == strides(s, "tp-cp-dp-pp");
     let policy = s.modules.is_empty()
         && (s.repeated == RepeatedLayers::None || s.repeated == RepeatedLayers::All);
     mesh && batch && sharding && order && policy
@@ -217,7 +217,7 @@ fn shape(noise: &mut Noise) -> PlanShape {
         data,
         zero: noise.one(&Zero::ALL),
         shards: noise.mostly(&[data * context, 1, 2, 3, 4, 8]),
-        order: noise.mostly(&[0, 1, 2, 3, 4, 5]),
+        order: noise.mostly(&Order::ALL),
         cut: noise.one(&[CutShape::Even, CutShape::Layout]),
         repeated: noise.mostly(&[None, All, OneNumber, OwnNumbers, Stages]),
         modules,
@@ -283,7 +283,7 @@ fn published(
         data,
         zero,
         shards: data * context,
-        order: 0,
+        order: Order::default(),
         cut: CutShape::Layout,
         repeated: RepeatedLayers::None,
         modules: Modules::NONE,

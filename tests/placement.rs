@@ -379,3 +379,24 @@ fn bad_requests_are_refused_with_what_would_do() {
         assert!(error.contains(said), "{args:?}: {error}");
     }
 }
+
+#[test]
+fn devices_may_be_counted_in_nodes_and_batches_in_tokens() {
+    let model = ["place", "llama2-7b", "--json", "--micro-batch", "1", "--tensor-parallel", "8"];
+    let with = |more: &[&str]| phaze(&[&model[..], more].concat(), "");
+    let plain = with(&["--design", "a100-80g", "--devices", "16", "--global-batch", "64"]);
+    let figures = with(&["--design", "a100-80g", "--nodes", "2", "--batch-tokens", "0.26M"]);
+    assert_eq!(plain.status.code(), Some(0));
+    assert_eq!(plain.stdout, figures.stdout);
+    let refused: [(&[&str], &str); 3] = [
+        (&["--design", "tpuv4-like", "--nodes", "2"], "a network that has none"),
+        (&["--design", "a100-80g", "--batch-tokens", "4m"], "the letters are k, M and G"),
+        (&["--design", "a100-80g", "--nodes", "2", "--devices", "16"], "cannot be used with"),
+    ];
+    for (more, said) in refused {
+        let output = with(more);
+        assert_eq!(output.status.code(), Some(2), "{more:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains(said), "{text}");
+    }
+}

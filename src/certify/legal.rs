@@ -2,7 +2,6 @@
 
 use crate::parallel::Order;
 use crate::parallel::frameworks::CutShape;
-use crate::parallel::frameworks::ORDERS;
 use crate::parallel::frameworks::PlanShape;
 use crate::parallel::frameworks::RepeatedLayers;
 use crate::parallel::zero::Zero;
@@ -116,7 +115,6 @@ fn repeated(path: &str, asked: &Asked, strategy: &Strategy) -> Verdict {
 pub fn shape(asked: &Asked, strategy: &Strategy, repeated: RepeatedLayers) -> PlanShape {
     let spec = &asked.model.spec;
     let replicas = strategy.data_parallel.saturating_mul(strategy.context_parallel);
-    let order = strategy.order.to_string();
     PlanShape {
         devices: asked.devices,
         global_batch: asked.global_batch,
@@ -139,7 +137,7 @@ pub fn shape(asked: &Asked, strategy: &Strategy, repeated: RepeatedLayers) -> Pl
         data: strategy.data_parallel,
         zero: strategy.zero,
         shards: strategy.shards.unwrap_or(replicas),
-        order: ORDERS.iter().position(|known| *known == order).unwrap_or(ORDERS.len()),
+        order: strategy.order,
         cut: match asked.space.cut {
             CutSpace::Even => CutShape::Even,
             CutSpace::Best => CutShape::Layout,

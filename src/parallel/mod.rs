@@ -2,8 +2,8 @@
 //!
 //! In: a [`Model`](crate::model::Model) and a [`Setting`]. Out: one device's [`Share`], with the
 //! exchanges among devices as operators of its graphs; the [`modes()`] of repeating work in which its
-//! layers can be trained; what replicas hold and exchange ([`zero`]); and which devices form a group
-//! ([`Order`]).
+//! layers can be trained; what replicas hold and exchange ([`zero`]); which devices form a group
+//! ([`Order`]); and which plans a training framework accepts ([`frameworks`]).
 //!
 //! Not here: how long an exchange takes (see `hardware`), and how layers are cut into stages
 //! (see `placement`).

@@ -8,6 +8,7 @@ use super::Found;
 use super::Problem;
 use super::Rank;
 use super::Usage;
+use super::noise::Noise;
 use super::solve;
 use crate::hardware::network::Level;
 use crate::hardware::network::Levels;
@@ -135,22 +136,6 @@ fn every_pipeline(profile: &Profile) -> Vec<Pipeline> {
         found.extend(Pipeline::of_stages(n, &stages).filter(|_| forward));
     }
     found
-}
-
-/// Reproducible noise (an xorshift generator).
-struct Noise(u64);
-
-impl Noise {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
 }
 
 struct Instance {

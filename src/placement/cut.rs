@@ -311,6 +311,7 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::noise::Noise;
     use crate::plan::AfterBackward;
     use crate::plan::StageTime;
     use crate::plan::batch_time;
@@ -318,22 +319,6 @@ mod tests {
     use crate::plan::repeated::KeptLayer;
     use crate::plan::repeated::fewest_repeated;
     use proptest::prelude::*;
-
-    /// Reproducible noise (an xorshift generator).
-    struct Noise(u64);
-
-    impl Noise {
-        fn below(&mut self, limit: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % limit
-        }
-
-        fn index(&mut self, limit: usize) -> usize {
-            usize::try_from(self.below(limit as u64)).unwrap()
-        }
-    }
 
     /// Two chains side by side (the second of no layers is a chain alone), every stage with figures
     /// of its own at every place.

@@ -5,7 +5,7 @@
 //! closed form is known, so layouts are dealt stage by stage while no rank has too much to do, then
 //! put in the order of a bound ([`layout_bounds`](super::layout_bounds)) and played pass by pass
 //! until the next bound is no better. Where there are too many, a declared family
-//! ([`layouts`](super::layouts)) stands for them, and a bound over any layout says how much could
+//! ([`layouts`]) stands for them, and a bound over any layout says how much could
 //! be missed at most.
 
 use super::layout::InFlight;
@@ -367,6 +367,7 @@ impl<C: ChunkCosts> Dealt for Search<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::noise::Noise;
     use crate::plan::PipelinedBatch;
 
     /// Ticks of the batch of one layout and the most memory that each rank needs, by definition.
@@ -380,22 +381,6 @@ mod tests {
         let memory = layout.memory(&in_flight(shape));
         let time = layout.time_below(u128::MAX)?.ok_or(Unsolved::TooLong)?;
         Ok((time, memory))
-    }
-
-    /// Reproducible noise (an xorshift generator).
-    struct Noise(u64);
-
-    impl Noise {
-        fn below(&mut self, limit: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % limit
-        }
-
-        fn index(&mut self, limit: usize) -> usize {
-            usize::try_from(self.below(limit as u64)).unwrap()
-        }
     }
 
     #[derive(Clone, Copy)]

@@ -26,6 +26,7 @@ mod labels;
 mod layout;
 mod layout_bounds;
 mod layouts;
+pub(crate) mod noise;
 mod obstacle;
 mod pipelines;
 mod published;

@@ -13,8 +13,8 @@ use super::StrategySpace;
 use crate::model::Module;
 use crate::model::Modules;
 use crate::parallel::ContextKind;
-use crate::parallel::UnknownOrder;
 use crate::parallel::zero::Zero;
+use crate::parallel::Order;
 
 /// A strategy as far as a user gives it; what is `None` is searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub struct GivenStrategy {
     /// How many replicas share it; all of them where it is not given.
     pub shards: Option<u64>,
     /// In which order axes number the devices, the inner one first: `tp-cp-dp-pp`.
-    pub order: Option<String>,
+    pub order: Option<Order>,
     /// What is dropped after the forward pass and computed again.
     pub recompute: Option<GivenRecompute>,
     /// Where the layers are cut into stages.
@@ -52,10 +52,7 @@ pub struct GivenStrategy {
 
 impl GivenStrategy {
     /// Leaves of a space only what this strategy gives.
-    ///
-    /// # Errors
-    /// The name of an order that is none.
-    pub fn narrow(&self, space: &mut StrategySpace) -> Result<(), UnknownOrder> {
+    pub fn narrow(&self, space: &mut StrategySpace) {
         let only = |number: Option<u64>, limits: &mut Limits| {
             if let Some(number) = number {
                 *limits = Limits::only(number);
@@ -79,9 +76,7 @@ impl GivenStrategy {
         list(zero, &mut space.zero_in_pipelines);
         space.group = self.group.or(space.group);
         space.shards = self.shards.or(space.shards);
-        if let Some(order) = &self.order {
-            space.orders = vec![order.parse()?];
-        }
+        list(self.order, &mut space.orders);
         if let Some(recompute) = self.recompute {
             let (layers, modules) = match recompute {
                 GivenRecompute::None => (Recompute::None, Modules::NONE),
@@ -96,7 +91,6 @@ impl GivenStrategy {
         if self.cut == Some(GivenCut::Even) {
             space.cut = CutSpace::Even;
         }
-        Ok(())
     }
 
     /// The devices that it takes, where it gives all degrees; the context degree is 1 unless given.
@@ -305,7 +299,7 @@ mod tests {
             micro_batch: Some(1),
             zero: Some(1),
             shards: Some(8),
-            order: Some("tp-cp-pp-dp".into()),
+            order: Some(Order::MEGATRON[1]),
             recompute: Some(GivenRecompute::SELECTIVE),
             cut: Some(GivenCut::Even),
         };

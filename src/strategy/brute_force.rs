@@ -42,6 +42,7 @@ use crate::placement::Usage;
 use crate::plan::Job;
 use crate::plan::Limits;
 use crate::plan::PassOrder;
+use crate::placement::noise::Noise;
 use crate::plan::Pipeline;
 use crate::plan::Placement;
 use crate::plan::Profile;
@@ -56,22 +57,6 @@ use crate::units::Bandwidth;
 use crate::units::Bytes;
 use crate::units::Frequency;
 use crate::units::Time;
-
-/// Reproducible noise (an xorshift generator).
-struct Noise(u64);
-
-impl Noise {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[usize::try_from(self.below(choices.len() as u64)).unwrap()]
-    }
-}
 
 struct Instance {
     chip: Accelerator,

@@ -349,9 +349,7 @@ fn question(args: &Args, name: &str) -> Result<(Question, StrategySpace), Refusa
     }
     let whole = question.space.clone();
     narrow(args, &mut question)?;
-    given.narrow(&mut question.space).map_err(|unknown| {
-        Refusal::Options(format!("--strategy: {unknown}"))
-    })?;
+    given.narrow(&mut question.space);
     Ok((question, whole))
 }
 

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::ContextKind;
+use super::Order;
 use super::zero::Zero;
 use crate::model::Modules;
 
@@ -35,11 +36,6 @@ pub enum Framework {
     /// None in particular: only what the mathematics of a plan needs.
     Any,
 }
-
-/// The orders in which axes can number the devices, the inner one first: those in which the devices
-/// that share a layer are neighbours.
-pub const ORDERS: [&str; 6] =
-    ["tp-cp-dp-pp", "tp-cp-pp-dp", "tp-dp-cp-pp", "tp-dp-pp-cp", "tp-pp-cp-dp", "tp-pp-dp-cp"];
 
 /// Where layers are cut into stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,8 +102,8 @@ pub struct PlanShape {
     pub zero: Zero,
     /// How many replicas share it; only asked for where they share something.
     pub shards: u64,
-    /// In which order axes number the devices, as an index into [`ORDERS`].
-    pub order: usize,
+    /// In which order axes number the devices.
+    pub order: Order,
     /// Where layers are cut into stages.
     pub cut: CutShape,
     /// Which whole layers are computed again.
@@ -175,12 +171,12 @@ impl Framework {
         self == Self::Any
     }
 
-    /// The orders in which axes may number the devices, as indices into [`ORDERS`].
-    pub fn orders(self) -> &'static [usize] {
+    /// The orders in which axes may number the devices.
+    pub fn orders(self) -> &'static [Order] {
         match self {
-            Self::Megatron => &[0, 1],
-            Self::Torchtitan | Self::Maxtext => &[0],
-            Self::Any => &[0, 1, 2, 3, 4, 5],
+            Self::Megatron => &Order::MEGATRON,
+            Self::Torchtitan | Self::Maxtext => &Order::MEGATRON[..1],
+            Self::Any => &Order::ALL,
         }
     }
 
@@ -299,7 +295,7 @@ mod tests {
         data: 2,
         zero: Zero::State,
         shards: 2,
-        order: 0,
+        order: Order::MEGATRON[0],
         cut: CutShape::Even,
         repeated: RepeatedLayers::None,
         modules: Modules::NONE,
@@ -370,8 +366,9 @@ mod tests {
             // With several devices along all axes, no two orders number them alike.
             let zero = Zero::Weights;
             let wide = PlanShape { context: 2, data: 4, shards: 8, zero, ..deep };
-            let others = (0..ORDERS.len()).filter(|order| !framework.orders().contains(order));
-            assert!(others.into_iter().all(|order| !accepts(PlanShape { order, ..wide })));
+            let mut others =
+                Order::ALL.into_iter().filter(|order| !framework.orders().contains(order));
+            assert!(others.all(|order| !accepts(PlanShape { order, ..wide })));
             assert_eq!(accepts(PlanShape { devices: 65, ..base }), framework.may_idle());
             let odd = PlanShape { global_batch: 129, ..base };
             assert_eq!(accepts(odd), !framework.batch_divides(), "{framework}");

@@ -1,15 +1,18 @@
 //! The rules themselves, one row each.
 //!
-//! Read in the sources of Megatron-LM, torchtitan with `PyTorch`'s schedules, and `MaxText`, as of
-//! August 2026. A rule is a sentence that its frameworks ask to be true.
+//! From the sources of Megatron-LM, torchtitan with `PyTorch`'s schedules, and `MaxText`, as of August
+//! 2026. A rule is a sentence that its frameworks ask to be true. Assumed, not read there: which layers
+//! torchtitan and `MaxText` can repeat, the stages of sharding and the order of axes of `MaxText`, and
+//! that torchtitan takes up to two virtual stages of a rank without a layout.
 
 use super::CutShape;
 use super::Framework;
-use super::ORDERS;
 use super::PlanShape;
 use super::RepeatedLayers;
 use super::product;
 use crate::parallel::ContextKind;
+use crate::parallel::Grid;
+use crate::parallel::Order;
 use crate::parallel::zero::Zero;
 
 /// A rule that some frameworks ask plans to follow.
@@ -311,25 +314,25 @@ pub const RULES: [Rule; 33] = [
     Rule {
         name: "axes number devices in one of its two orders",
         frameworks: MEGATRON,
-        holds: |plan| (0..2).any(|order| numbers_like(plan, order)),
+        holds: |plan| Order::MEGATRON.into_iter().any(|order| numbers_like(plan, order)),
         found: |plan| order(plan),
-        would_do: |_| format!("{} or {} would do", ORDERS[0], ORDERS[1]),
+        would_do: |_| format!("{} or {} would do", Order::MEGATRON[0], Order::MEGATRON[1]),
     },
     Rule {
         name: "axes number devices in its order",
         frameworks: &[Framework::Torchtitan, Framework::Maxtext],
-        holds: |plan| numbers_like(plan, 0),
+        holds: |plan| numbers_like(plan, Order::default()),
         found: |plan| order(plan),
-        would_do: |_| format!("{} would do", ORDERS[0]),
+        would_do: |_| format!("{} would do", Order::MEGATRON[0]),
     },
     Rule {
         // It numbers devices a second time for experts, whose ranks must be the same ones; a model
         // without experts has them as wide as its tensor parallelism.
         name: "sequences are shared only where the pipeline is the outermost axis",
         frameworks: MEGATRON,
-        holds: |plan| plan.context == 1 || numbers_like(plan, 0),
+        holds: |plan| plan.context == 1 || numbers_like(plan, Order::default()),
         found: |plan| format!("{} with c = {}", order(plan), plan.context),
-        would_do: |_| format!("{}, or c = 1, would do", ORDERS[0]),
+        would_do: |_| format!("{}, or c = 1, would do", Order::MEGATRON[0]),
     },
     Rule {
         name: "whole layers are repeated by one number for all stages",
@@ -402,7 +405,7 @@ fn stages(plan: &PlanShape) -> String {
 }
 
 fn order(plan: &PlanShape) -> String {
-    format!("found {}", ORDERS.get(plan.order).unwrap_or(&"none that is known"))
+    format!("found {}", plan.order)
 }
 
 fn repeated(plan: &PlanShape) -> String {
@@ -428,17 +431,11 @@ fn scattered_parts(plan: &PlanShape) -> u128 {
 }
 
 /// Whether devices get the same numbers as in another order: axes of one device do not count.
-fn numbers_like(plan: &PlanShape, other: usize) -> bool {
-    let counted = |order: usize| -> Option<Vec<&str>> {
-        let is_wide = |axis: &&str| match *axis {
-            "cp" => plan.context > 1,
-            "dp" => plan.data > 1,
-            "pp" => plan.pipeline > 1,
-            _ => true,
-        };
-        Some(ORDERS.get(order)?.split('-').filter(is_wide).collect())
-    };
-    counted(plan.order).is_some_and(|found| counted(other) == Some(found))
+fn numbers_like(plan: &PlanShape, other: Order) -> bool {
+    let PlanShape { tensor, context, data, pipeline, .. } = *plan;
+    let grid = Grid { tensor, context, data, pipeline };
+    let counted = |order: Order| order.axes().into_iter().filter(|&axis| grid.degree(axis) > 1);
+    counted(plan.order).eq(counted(other))
 }
 
 fn is_multiple(number: u64, of: u128) -> bool {
