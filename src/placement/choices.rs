@@ -12,8 +12,8 @@ use super::layout_bounds::LayerLoads;
 use super::layout_bounds::least_layout_time;
 use super::layouts::even_layouts;
 use crate::parallel::Order;
-use crate::parallel::zero::Sharding;
 use crate::parallel::zero::Zero;
+use crate::plan::Buckets;
 use crate::plan::LayerProfile;
 use crate::plan::PassOrder;
 use crate::plan::Recompute;
@@ -94,10 +94,9 @@ impl Choices {
 /// micro-batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
-    /// With the number of pipelines that is looked at first.
+    /// With the fewest of these numbers of pipelines.
     pub shape: Shape,
-    /// The number that is looked at last.
-    pub last_pipelines: u64,
+    pub pipelines: Range,
     /// Micro-batches of each pipeline.
     pub micro_batches: u64,
     /// Whether one more repeated layer in every stage is the next to be looked at.
@@ -106,11 +105,19 @@ pub(super) struct Candidate {
     pub bound: Rank,
 }
 
+/// The fewest and the most pipelines of a class.
+pub(super) type Range = (u64, u64);
+
 /// Sums over the layers of a problem.
 pub(super) struct Sums {
     /// Ticks of both passes, and of the forward passes that may run again.
     work: u128,
     forward: u128,
+    /// Of a chain, ticks of forward and of backward passes without exchanges among devices that
+    /// share layers: what other exchanges hide behind.
+    alone: [u128; 2],
+    /// Parameters of each kind of layer, and how often it occurs.
+    kinds: Vec<(u64, u64)>,
     /// The load of the slowest layer.
     slowest: u64,
     /// How often the most frequent layer occurs, its load, and whether it may be repeated.
@@ -118,8 +125,37 @@ pub(super) struct Sums {
     /// Layers that may be repeated, and the shortest of their forward passes.
     repeatable: (u64, u64),
     parameters: u64,
+    /// Parameters of the layer that the first rank surely holds, and of the smallest.
+    first: u64,
+    smallest: u64,
     /// Loads of the layers of a chain.
     loads: LayerLoads,
+    is_chain: bool,
+}
+
+/// Ticks of exchanges among replicas, at the least.
+#[derive(Clone, Copy, Default)]
+struct Exchanged {
+    /// The gradients of the first layer, with those of a table that both ends hold.
+    reduce_first: u64,
+    /// The gradients of all layers one by one; 0 where they are exchanged otherwise.
+    reduce_all: u128,
+    /// The weights of the first layer, of the smallest, and of all one by one likewise.
+    gather_first: u64,
+    gather_any: u64,
+    gather_all: u128,
+}
+
+impl Exchanged {
+    fn min(self, other: Self) -> Self {
+        Self {
+            reduce_first: self.reduce_first.min(other.reduce_first),
+            reduce_all: self.reduce_all.min(other.reduce_all),
+            gather_first: self.gather_first.min(other.gather_first),
+            gather_any: self.gather_any.min(other.gather_any),
+            gather_all: self.gather_all.min(other.gather_all),
+        }
+    }
 }
 
 impl Sums {
@@ -140,6 +176,14 @@ impl Sums {
         Self {
             work: sum(&load),
             forward: sum(&|layer| layer.forward),
+            alone: [
+                profile.layers().map(|layer| u128::from(layer.forward_alone())).sum(),
+                profile.layers().map(|layer| u128::from(layer.backward_alone())).sum(),
+            ],
+            kinds: (0..profile.kinds.len())
+                .map(|kind| (profile.kinds[kind].parameters, count(kind)))
+                .collect(),
+            is_chain,
             slowest,
             repeated: match profile.kinds.get(most).filter(|_| is_chain) {
                 Some(kind) => (count(most), load(kind), kind.repeatable),
@@ -150,6 +194,8 @@ impl Sums {
                 (may().count() as u64, may().map(|layer| layer.forward).min().unwrap_or(0))
             },
             parameters: profile.layers().map(|layer| layer.parameters).sum(),
+            first: if is_chain { profile.layers().next().map_or(0, |l| l.parameters) } else { 0 },
+            smallest: profile.layers().map(|layer| layer.parameters).min().unwrap_or(0),
             loads: LayerLoads::new(&times),
         }
     }
@@ -163,8 +209,101 @@ impl Sums {
         (u128::from(micro_batches) * slowest).max(self.work)
     }
 
-    /// Ticks that no cut of a shape can beat.
-    pub(super) fn least_time(&self, problem: &Problem, shape: &Shape, micro_batches: u64) -> u128 {
+    /// What replicas exchange in a shape with any of these numbers of pipelines.
+    fn exchanged(&self, problem: &Problem, shape: &Shape, (fewest, most): Range) -> Exchanged {
+        let Problem { profile, job, .. } = *problem;
+        // Where every pair is alike, a larger group is never faster.
+        let tried = match most - fewest {
+            _ if job.links.is_flat() => fewest..=fewest,
+            0..8 => fewest..=most,
+            _ => return Exchanged::default(),
+        };
+        let one_by_one = self.is_chain && job.ends.buckets == Buckets::Layers;
+        let of_all = |time: &dyn Fn(u64) -> u64| -> u128 {
+            let kinds = self.kinds.iter().filter(|_| one_by_one);
+            kinds.map(|&(size, count)| u128::from(time(size)) * u128::from(count)).sum()
+        };
+        let exchanged = tried.map(|data_parallel| {
+            let wiring = Shape { data_parallel, ..*shape }.wiring(profile, job);
+            let tied = wiring.tied(profile.tied);
+            let mut found = match shape.zero {
+                Zero::Nothing | Zero::State => Exchanged {
+                    reduce_first: wiring.reduce(self.first),
+                    reduce_all: of_all(&|size| wiring.reduce(size)),
+                    ..Exchanged::default()
+                },
+                Zero::Gradients | Zero::Weights => Exchanged {
+                    reduce_first: wiring.reduce_copies(self.first),
+                    ..Exchanged::default()
+                },
+            };
+            found.reduce_first = found.reduce_first.saturating_add(tied);
+            if matches!(shape.zero, Zero::State | Zero::Gradients) {
+                found.gather_first = wiring.gather(self.first);
+                found.gather_any = wiring.gather(self.smallest);
+                found.gather_all = of_all(&|size| wiring.gather(size));
+            }
+            found
+        });
+        exchanged.reduce(Exchanged::min).unwrap_or_default()
+    }
+
+    /// Ticks of the steps and of the gathering of weights that follow all gradients, at the least.
+    ///
+    /// The first weights that the first rank waits for are those of the first layer, or more. Some
+    /// rank holds no fewer parameters than the average, and some rank gathers no less than the
+    /// average beyond what its layers hide.
+    fn steps(
+        &self,
+        problem: &Problem,
+        shape: &Shape,
+        most: u64,
+        exchanged: &Exchanged,
+    ) -> u128 {
+        let Problem { profile, job, .. } = *problem;
+        let sharding = Shape { data_parallel: most, ..*shape }.sharding(profile);
+        let step = |parameters: u64| u128::from(job.optimizer_step(sharding.stepped(parameters)));
+        let own = step(self.first) + u128::from(exchanged.gather_first);
+        match job.ends.step_start {
+            StepStart::OwnGradients => own,
+            // All wait for the last of all gradients, and the batch for the slowest to end.
+            StepStart::AllGradients => {
+                let ranks = shape.ranks as u64;
+                let fullest = step(self.parameters.div_ceil(ranks));
+                let exposed = exchanged.gather_all.saturating_sub(self.alone[0]);
+                own.max(fullest + u128::from(exchanged.gather_any))
+                    .max(exposed.div_ceil(ranks.into()))
+            }
+        }
+    }
+
+    /// Ticks that follow the last pass of the first rank, which is the last of all, in a shape with
+    /// any of these numbers of pipelines, whatever the cut: the last bucket of gradients to leave the
+    /// first rank is that of the first layer, or more.
+    pub(super) fn follows(&self, problem: &Problem, shape: &Shape, pipelines: Range) -> u64 {
+        let exchanged = self.exchanged(problem, shape, pipelines);
+        let steps = self.steps(problem, shape, pipelines.1, &exchanged);
+        let all = u128::from(exchanged.reduce_first) + steps;
+        u64::try_from(all).unwrap_or(u64::MAX)
+    }
+
+    /// Ticks in which every pass of a stage waits for the weights of a layer, at the least.
+    fn waits(&self, problem: &Problem, shape: &Shape, (fewest, most): Range) -> u64 {
+        if shape.zero != Zero::Weights || fewest != most {
+            return 0;
+        }
+        let wiring = shape.wiring(problem.profile, problem.job);
+        wiring.gather(self.smallest).saturating_mul(2)
+    }
+
+    /// Ticks that no cut of a shape with any of these numbers of pipelines can beat.
+    pub(super) fn least_time(
+        &self,
+        problem: &Problem,
+        shape: &Shape,
+        pipelines: Range,
+        micro_batches: u64,
+    ) -> u128 {
         let ranks = shape.ranks as u64;
         let (count, load, is_repeatable) = self.repeated;
         let (n_repeatable, forward) = self.repeatable;
@@ -180,7 +319,8 @@ impl Sums {
         let average = u64::try_from(total.div_ceil(u128::from(ranks))).unwrap_or(u64::MAX);
         let repeats = if is_repeatable { again_of(most) } else { 0 };
         let fullest = most.saturating_mul(load).saturating_add(repeats);
-        let slowest = self.slowest.max(average).max(fullest);
+        let waits = self.waits(problem, shape, pipelines);
+        let slowest = self.slowest.max(average).max(fullest).saturating_add(waits);
         let passes = match shape.schedule {
             PassOrder::OneForwardOneBackward => {
                 least_time(micro_batches, shape.ranks, total, slowest)
@@ -190,17 +330,14 @@ impl Sums {
                 (u128::from(micro_batches) * u128::from(slowest)).max(total).max(any)
             }
         };
-        let step = match problem.job.ends.step_start {
-            StepStart::OwnGradients => 0,
-            // Some rank holds at least the average, and all wait for its step.
-            StepStart::AllGradients => {
-                let replicas = shape.data_parallel * problem.profile.context;
-                let sharding = Sharding::new(shape.zero, replicas);
-                let average = self.parameters.div_ceil(ranks);
-                problem.job.optimizer_step(sharding.stepped(average))
-            }
-        };
-        passes + u128::from(step)
+        let exchanged = self.exchanged(problem, shape, pipelines);
+        // A rank of load l and exchanges x has worked m · l before it has exchanged what its last
+        // backward passes do not hide; over all ranks these are sums over all layers.
+        let late = exchanged.reduce_all.saturating_sub(self.alone[1]);
+        let by_exchange = (u128::from(micro_batches) * self.work + late).div_ceil(ranks.into());
+        let by_exchange = if late > 0 { by_exchange } else { 0 };
+        let gradients = (passes + u128::from(exchanged.reduce_first)).max(by_exchange);
+        gradients + self.steps(problem, shape, pipelines.1, &exchanged)
     }
 }
 
@@ -274,19 +411,14 @@ pub(super) fn candidates(problem: &Problem, sums: &Sums, degrees: &Degrees) -> V
         if shape.schedule.check(ranks, micro_batches).is_err() || !has_layouts(problem, &shape) {
             continue;
         }
-        // With everything its own and every pair alike, more pipelines are only slower. A step over
-        // shards is the shorter the more share it: then the most come first.
+        // With everything its own and every pair alike, more pipelines are only slower.
         let alike = shape.zero == Zero::Nothing && job.links.is_flat();
         let most = if alike { fewest } else { most };
-        let (first, last_pipelines) =
-            if shape.zero == Zero::Nothing { (fewest, most) } else { (most, fewest) };
-        let shortest = Shape { data_parallel: most, ..shape };
-        let time = sums.least_time(problem, &shortest, micro_batches);
+        let time = sums.least_time(problem, &shape, (fewest, most), micro_batches);
         let bound = Rank::of(time, &shape, per_rank);
         let grows = shape.recompute == Recompute::First(0)
             && choices.recompute.contains(&Recompute::AsNeeded);
-        let shape = Shape { data_parallel: first, ..shape };
-        found.push(Candidate { shape, last_pipelines, micro_batches, grows, bound });
+        found.push(Candidate { shape, pipelines: (fewest, most), micro_batches, grows, bound });
     }
     found
 }

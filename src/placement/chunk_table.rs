@@ -1,5 +1,6 @@
 //! What virtual stages cost where ranks have several, by definition.
 
+use std::cell::Cell;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -26,22 +27,38 @@ pub(super) struct ChunkTable<'a> {
     /// layers between the first and the last are alike: what it holds and what follows.
     ranks_known: RefCell<HashMap<RankKey, (u128, AfterFigures)>>,
     are_alike: bool,
+    follows: u64,
+    /// Whether a layout was left out because it takes too much memory.
+    is_tight: Cell<bool>,
 }
 
 type RankKey = (bool, bool, Vec<usize>);
 
 impl<'a> ChunkTable<'a> {
-    pub(super) fn new(problem: &Problem<'a>, runs: &Runs, shape: Shape) -> Self {
+    /// By these rules, where so many ticks follow the passes in any case.
+    pub(super) fn new(
+        problem: &Problem<'a>,
+        runs: &Runs,
+        (rules, follows): (StageRules<'a>, u64),
+    ) -> Self {
+        let Shape { ranks, schedule, .. } = *rules.shape();
         Self {
             profile: problem.profile,
-            rules: StageRules::new(problem.profile, problem.job, shape),
+            rules,
             layers: (0..problem.profile.n_layers()).collect(),
-            ranks: shape.ranks,
+            ranks,
             known: RefCell::default(),
-            n_stages: shape.ranks * shape.schedule.chunks(),
+            n_stages: ranks * schedule.chunks(),
             ranks_known: RefCell::default(),
             are_alike: runs.is_uniform(),
+            follows,
+            is_tight: Cell::new(false),
         }
+    }
+
+    /// Whether a layout was left out because it takes too much memory.
+    pub(super) fn is_tight(&self) -> bool {
+        self.is_tight.get()
     }
 
     /// Ticks that a tensor travels to the next virtual stage, beside computation.
@@ -119,5 +136,13 @@ impl ChunkCosts for ChunkTable<'_> {
 
     fn after(&self, rank: usize, chunks: &[(usize, usize)]) -> AfterFigures {
         self.rank(rank, chunks).1
+    }
+
+    fn follows(&self) -> u64 {
+        self.follows
+    }
+
+    fn does_not_fit(&self) {
+        self.is_tight.set(true);
     }
 }

@@ -57,6 +57,10 @@ pub trait StageCosts {
     /// end at the last state the same must hold among themselves; of those that begin at the first
     /// nothing is assumed.
     fn is_monotone(&self) -> bool;
+    /// Ticks that follow the last pass of the first stage, whatever the cut.
+    fn follows(&self) -> u64 {
+        0
+    }
 }
 
 /// How many stages run how many micro-batches.
@@ -135,13 +139,13 @@ const FAR: Ticks = Ticks::MAX / 4;
 fn load_cap(costs: &impl StageCosts, shape: PipelineShape, limit: Ticks) -> Option<u64> {
     let (m, p) = (Ticks::from(shape.micro_batches), shape.n_stages as Ticks);
     let total = Ticks::from(costs.least_load(0));
-    let spare = (limit - 1).min(FAR);
+    let spare = (limit - 1).min(FAR) - Ticks::from(costs.follows());
     let mut cap = spare / m;
     let twice = spare - 2 * total;
     if m > p + 1 {
         cap = cap.min(twice / (m - p - 1));
     }
-    if m > p && twice < 0 || spare < total {
+    if m > p && twice < 0 || spare < total.max(0) {
         return None;
     }
     Some(u64::try_from(cap).unwrap_or(u64::MAX))

@@ -56,6 +56,12 @@ pub trait ChunkCosts {
     fn held(&self, rank: usize, chunks: &[(usize, usize)]) -> u128;
     /// What follows the last backward pass of a rank of these chunks.
     fn after(&self, rank: usize, chunks: &[(usize, usize)]) -> AfterFigures;
+    /// Ticks that follow the last pass of the first rank, whatever the layout.
+    fn follows(&self) -> u64 {
+        0
+    }
+    /// Is told that a layout was left out because it takes too much memory.
+    fn does_not_fit(&self) {}
 }
 
 /// How the virtual stages are run.
@@ -172,14 +178,15 @@ fn best_among(
     let layers: Vec<StageTime> = (0..n_layers).map(|layer| costs.layer(layer)).collect();
     let loads = LayerLoads::new(&layers);
     let limit = limit.unwrap_or(u128::MAX);
-    if n_stages > n_layers
-        || least_layout_time(&loads, shape.ranks, shape.micro_batches, shape.delay) >= limit
-    {
+    let follows = u128::from(costs.follows());
+    let least = least_layout_time(&loads, shape.ranks, shape.micro_batches, shape.delay);
+    if n_stages > n_layers || least + follows >= limit {
         return Ok(None);
     }
     let all = layouts::count(n_layers, n_stages) <= u128::from(most_layouts);
     let even = layouts::even_layouts(n_layers, n_stages);
-    let hopeful = |sizes: &Vec<usize>| Layout::new(costs, shape, sizes).least_work() < limit;
+    let hopeful =
+        |sizes: &Vec<usize>| Layout::new(costs, shape, sizes).least_work() + follows < limit;
     if !all && near.is_none() && !even.iter().any(hopeful) {
         return Ok(None);
     }
@@ -193,7 +200,6 @@ fn best_among(
         search.deal_family(near);
     }
     let Some(sizes) = search.play_hopeful()? else { return Ok(None) };
-    let least = least_layout_time(&loads, shape.ranks, shape.micro_batches, shape.delay);
     let scope = if all { Scope::AllLayouts } else { Scope::Family { least } };
     let memory = Layout::new(costs, shape, &sizes).memory(&search.in_flight);
     Ok(Some(InterleavedLayout { sizes, time: search.limit, memory, scope }))
@@ -286,13 +292,17 @@ impl<'a, C: ChunkCosts> Search<'a, C> {
     /// the list of hopeful ones short; else puts it there.
     fn consider(&mut self, sizes: &[usize]) {
         let layout = Layout::new(self.costs, self.shape, sizes);
-        if layout.least_work() >= self.limit {
+        if layout.least_work() + u128::from(self.costs.follows()) >= self.limit {
             return;
         }
         let bound = layout.least(&self.bound);
         let fits = |rank: usize| layout.memory_of(rank, &self.in_flight) <= self.shape.memory;
         let known = || self.played.iter().any(|played| played == sizes);
-        if bound >= self.limit || !(0..self.shape.ranks).all(fits) || known() {
+        if bound >= self.limit || known() {
+            return;
+        }
+        if !(0..self.shape.ranks).all(fits) {
+            self.costs.does_not_fit();
             return;
         }
         if bound < self.least {

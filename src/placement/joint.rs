@@ -23,15 +23,18 @@ use super::chunk_table::ChunkTable;
 use super::cut::Cut;
 use super::cut::PipelineShape;
 use super::cut::best_cut;
+use super::interleaved::InterleavedLayout;
 use super::interleaved::InterleavedShape;
 use super::interleaved::best_layout;
 use super::stage_table::Runs;
 use super::stage_table::StageTable;
+use crate::parallel::zero::Zero;
 use crate::plan::PassOrder;
 use crate::plan::Pipeline;
 use crate::plan::Placement;
 use crate::plan::Recompute;
 use crate::plan::Shape;
+use crate::plan::StageRules;
 use crate::plan::cost;
 
 /// The best of all shapes, and what is left open.
@@ -90,10 +93,7 @@ impl<'a, C: States> Joint<'a, C> {
             }
             let more = match items[at] {
                 Item::Degrees(degrees) => candidates(self.problem, &sums, &degrees),
-                Item::Candidate(candidate) => {
-                    self.improve(&candidate);
-                    self.following(&candidate, &sums)
-                }
+                Item::Candidate(candidate) => self.look_at(&candidate, &sums),
             };
             for next in more {
                 if !self.is_hopeless(next.bound) {
@@ -115,68 +115,143 @@ impl<'a, C: States> Joint<'a, C> {
             .iter()
             .flat_map(|degrees| candidates(self.problem, &sums, degrees))
             .collect();
-        let is_known = self.runs.is_uniform() && self.problem.most_narrow() == 0;
         all.iter().any(|candidate| {
             let most = match candidate.shape.recompute {
                 Recompute::First(0) if candidate.grows => Recompute::EVERY_LAYER,
                 other => other,
             };
-            let data_parallel = candidate.shape.data_parallel.max(candidate.last_pipelines);
+            let data_parallel = candidate.pipelines.1;
             let shape = Shape { recompute: most, data_parallel, ..candidate.shape };
-            let candidate = Candidate { shape, ..*candidate };
             match shape.schedule {
-                PassOrder::OneForwardOneBackward if is_known => self.may_fit(shape),
-                PassOrder::OneForwardOneBackward => self.cut(&candidate, None).is_some(),
-                PassOrder::Interleaved { .. } => self.layout(&candidate, None).is_some(),
+                _ if self.tells_what_fits(&shape) => self.may_fit(shape),
+                PassOrder::OneForwardOneBackward => self.cut(shape, None, 0).0.is_some(),
+                PassOrder::Interleaved { .. } => self.layout(shape, None, 0).0.is_some(),
             }
         })
     }
 
     /// Whether some cut of a shape fits, by memory alone; true where that is not known.
     fn may_fit(&self, shape: Shape) -> bool {
-        let chunked = shape.schedule != PassOrder::OneForwardOneBackward;
-        if chunked || !self.runs.is_uniform() || self.problem.most_narrow() > 0 {
-            return true;
-        }
-        StageTable::new(self.problem, (self.cuts, &self.runs), shape, 0).fits_somehow()
+        let table = || {
+            let rules = StageRules::new(self.problem.profile, self.problem.job, shape);
+            StageTable::new(self.problem, (self.cuts, &self.runs), (rules, 0), 0)
+        };
+        !self.tells_what_fits(&shape) || table().fits_somehow()
+    }
+
+    /// Whether memory alone tells if some cut of a shape fits.
+    fn tells_what_fits(&self, shape: &Shape) -> bool {
+        shape.schedule == PassOrder::OneForwardOneBackward
+            && self.runs.is_uniform()
+            && self.problem.most_narrow() == 0
     }
 
     fn is_hopeless(&self, bound: Rank) -> bool {
         self.limit.is_some_and(|limit| limit <= bound)
     }
 
-    /// What is looked at after a candidate: one pipeline more, and one repeated layer more in every
-    /// stage.
-    fn following(&self, candidate: &Candidate, sums: &Sums) -> Vec<Candidate> {
-        let per_rank = self.problem.devices_per_rank();
-        let Candidate { shape, micro_batches, .. } = *candidate;
-        let mut next = Vec::new();
-        let ahead = match shape.data_parallel.cmp(&candidate.last_pipelines) {
-            std::cmp::Ordering::Less => Some(shape.data_parallel + 1),
-            std::cmp::Ordering::Equal => None,
-            std::cmp::Ordering::Greater => Some(shape.data_parallel - 1),
+    /// Takes the best cut of a candidate if it is better than what is known; answers what is to be
+    /// looked at after it.
+    fn look_at(&mut self, candidate: &Candidate, sums: &Sums) -> Vec<Candidate> {
+        let (fewest, most) = candidate.pipelines;
+        if fewest == most {
+            let is_tight = self.improve(candidate, sums);
+            return self.repeating_more(candidate, sums, is_tight);
+        }
+        let part = |fewest: u64, most: u64, least: u128| {
+            let shape = Shape { data_parallel: fewest, ..candidate.shape };
+            let candidate = Candidate { shape, pipelines: (fewest, most), ..*candidate };
+            self.bounded(candidate, sums, least)
         };
-        if let Some(data_parallel) = ahead {
-            // What is still ahead has no more pipelines than the most, and no fewer than the fewest.
-            let shape = Shape { data_parallel, ..shape };
-            let most = Shape { data_parallel: data_parallel.max(candidate.last_pipelines), ..shape };
-            let fewest = Shape { data_parallel: data_parallel.min(candidate.last_pipelines), ..shape };
-            let time = sums.least_time(self.problem, &most, micro_batches);
-            let bound = Rank::of(time, &fewest, per_rank);
-            next.push(Candidate { shape, bound, ..*candidate });
+        if self.may_relax(&candidate.shape) {
+            return match self.relaxed(candidate, sums) {
+                (None, is_tight) => self.repeating_more(candidate, sums, is_tight),
+                (Some(least), _) => {
+                    let middle = fewest.midpoint(most);
+                    let parts = [
+                        (fewest, fewest),
+                        (fewest + 1, middle),
+                        ((middle + 1).max(fewest + 1), most - 1),
+                        (most, most),
+                    ];
+                    let parts = parts.into_iter().filter(|(fewest, most)| fewest <= most);
+                    parts.map(|(fewest, most)| part(fewest, most, least)).collect()
+                }
+            };
         }
-        if let Recompute::First(layers) = shape.recompute
-            && candidate.grows
-            && layers < self.problem.profile.n_layers() as u64
-            && (layers > 0 || self.may_fit(Shape { recompute: Recompute::EVERY_LAYER, ..shape }))
+        // A step over shards is the shorter the more share it: then the most come first.
+        match candidate.shape.zero {
+            Zero::Nothing => vec![part(fewest, fewest, 0), part(fewest + 1, most, 0)],
+            _ => vec![part(most, most, 0), part(fewest, most - 1, 0)],
+        }
+    }
+
+    /// A candidate with what none of its cuts can beat, and not `least` either.
+    fn bounded(&self, candidate: Candidate, sums: &Sums, least: u128) -> Candidate {
+        let Candidate { shape, pipelines, micro_batches, .. } = candidate;
+        let time = sums.least_time(self.problem, &shape, pipelines, micro_batches);
+        let bound = Rank::of(time.max(least), &shape, self.problem.devices_per_rank());
+        Candidate { bound, ..candidate }
+    }
+
+    /// Whether [`StageRules::relaxed`] bounds shapes that differ in the number of pipelines.
+    fn may_relax(&self, shape: &Shape) -> bool {
+        let Problem { job, choices, .. } = *self.problem;
+        job.links.is_flat()
+            && shape.zero == Zero::State
+            && shape.shards.is_none()
+            && choices.cut == CutChoice::Best
+            && self.problem.most_narrow() == 0
+    }
+
+    /// Ticks that no cut of a candidate's shapes can beat, if they are worth looking at, and whether
+    /// memory has ruled one out.
+    fn relaxed(&self, candidate: &Candidate, sums: &Sums) -> (Option<u128>, bool) {
+        let Problem { profile, job, .. } = *self.problem;
+        let Candidate { shape, pipelines, .. } = *candidate;
+        let rules = || StageRules::relaxed(profile, job, shape, pipelines.1);
+        let limit = self.time_limit(&shape);
+        let follows = sums.follows(self.problem, &shape, pipelines);
+        match shape.schedule {
+            PassOrder::OneForwardOneBackward => {
+                let parts = (self.cuts, &self.runs);
+                let table = StageTable::new(self.problem, parts, (rules(), follows), 0);
+                let found = best_cut(&table, self.pipeline_shape(&shape), limit);
+                (found.map(|cut| cut.time), table.is_tight())
+            }
+            PassOrder::Interleaved { .. } => {
+                let table = ChunkTable::new(self.problem, &self.runs, (rules(), follows));
+                let found = self.best_layout(&table, &shape, limit);
+                (found.map(|layout| layout.time), table.is_tight())
+            }
+        }
+    }
+
+    /// One repeated layer more in every stage, where memory has ruled something out: what repeats
+    /// more is never faster.
+    fn repeating_more(&self, candidate: &Candidate, sums: &Sums, is_tight: bool) -> Vec<Candidate> {
+        let shape = candidate.shape;
+        let Recompute::First(layers) = shape.recompute else { return Vec::new() };
+        let most = Shape {
+            recompute: Recompute::EVERY_LAYER,
+            data_parallel: candidate.pipelines.1,
+            ..shape
+        };
+        if !candidate.grows
+            || !is_tight
+            || layers >= self.most_layers(&shape)
+            || layers == 0 && !self.may_fit(most)
         {
-            let shape = Shape { recompute: Recompute::First(layers + 1), ..shape };
-            let time = sums.least_time(self.problem, &shape, micro_batches);
-            let bound = Rank::of(time, &shape, per_rank);
-            let last_pipelines = shape.data_parallel;
-            next.push(Candidate { shape, last_pipelines, bound, ..*candidate });
+            return Vec::new();
         }
-        next
+        let shape = Shape { recompute: Recompute::First(layers + 1), ..shape };
+        vec![self.bounded(Candidate { shape, ..*candidate }, sums, 0)]
+    }
+
+    /// The most layers that a virtual stage of a shape can hold: to repeat more is the same.
+    fn most_layers(&self, shape: &Shape) -> u64 {
+        let n_stages = shape.ranks * shape.schedule.chunks();
+        (self.problem.profile.n_layers() + 1).saturating_sub(n_stages) as u64
     }
 
     /// Ticks below which a shape must stay to be better than what is known.
@@ -188,18 +263,25 @@ impl<'a, C: States> Joint<'a, C> {
         })
     }
 
-    fn improve(&mut self, candidate: &Candidate) {
-        let limit = self.time_limit(&candidate.shape);
-        let found = match (self.problem.choices.cut, candidate.shape.schedule) {
-            (CutChoice::Even, _) => self.even(candidate),
-            (CutChoice::Best, PassOrder::OneForwardOneBackward) => self.cut(candidate, limit),
-            (CutChoice::Best, PassOrder::Interleaved { .. }) => self.layout(candidate, limit),
+    /// Takes the best cut of a shape if it is better than what is known; answers whether memory has
+    /// ruled one out.
+    fn improve(&mut self, candidate: &Candidate, sums: &Sums) -> bool {
+        let shape = candidate.shape;
+        let limit = self.time_limit(&shape);
+        let follows = || sums.follows(self.problem, &shape, candidate.pipelines);
+        let (found, is_tight) = match (self.problem.choices.cut, shape.schedule) {
+            (CutChoice::Even, _) => (self.even(shape), true),
+            (CutChoice::Best, PassOrder::OneForwardOneBackward) => self.cut(shape, limit, follows()),
+            (CutChoice::Best, PassOrder::Interleaved { .. }) => {
+                self.layout(shape, limit, follows())
+            }
         };
         let better = found.filter(|found| self.limit.is_none_or(|limit| found.rank < limit));
         if let Some(found) = better {
             self.limit = Some(found.rank);
             self.best = Some(found);
         }
+        is_tight
     }
 
     /// Of equally fast cuts, the one that does not depend on what else was tried.
@@ -209,36 +291,31 @@ impl<'a, C: States> Joint<'a, C> {
         if shape.schedule == PassOrder::OneForwardOneBackward
             && self.problem.choices.cut == CutChoice::Best
         {
-            let candidate = Candidate {
-                shape,
-                last_pipelines: shape.data_parallel,
-                micro_batches: 0,
-                grows: false,
-                bound: best.rank,
-            };
             let rank = best.rank;
-            if let Some(found) = self.cut(&candidate, None).filter(|found| found.rank == rank) {
+            let (found, _) = self.cut(shape, None, 0);
+            if let Some(found) = found.filter(|found| found.rank == rank) {
                 self.best = Some(found);
             }
         }
     }
 
-    fn cut(&self, candidate: &Candidate, limit: Option<u128>) -> Option<Found> {
-        let shape = candidate.shape;
-        if !self.may_fit(shape) {
-            return None;
-        }
+    /// The best cut of a shape below `limit`, where so many ticks follow the last pass in any case,
+    /// and whether memory has ruled one out.
+    fn cut(&self, shape: Shape, limit: Option<u128>, follows: u64) -> (Option<Found>, bool) {
+        let is_known = self.tells_what_fits(&shape);
         let most_narrow = self.problem.most_narrow().min(shape.ranks);
         let mut best: Option<Found> = None;
+        let mut is_tight = false;
         for n_narrow in 0..=most_narrow {
             let parts = (self.cuts, &self.runs);
-            let table = StageTable::new(self.problem, parts, shape, n_narrow);
-            let pipeline_shape = PipelineShape {
-                n_stages: shape.ranks,
-                micro_batches: self.problem.job.micro_batches_per_pipeline(shape.data_parallel),
-                start: self.problem.job.ends.step_start,
-            };
-            let Some(Cut { path, .. }) = best_cut(&table, pipeline_shape, limit) else { continue };
+            let rules = StageRules::new(self.problem.profile, self.problem.job, shape);
+            let table = StageTable::new(self.problem, parts, (rules, follows), n_narrow);
+            if is_known && !table.fits_somehow() {
+                return (None, true);
+            }
+            let found = best_cut(&table, self.pipeline_shape(&shape), limit);
+            is_tight |= table.is_tight();
+            let Some(Cut { path, .. }) = found else { continue };
             let states = table.states(&path);
             let stages: Vec<Vec<usize>> =
                 states.windows(2).map(|ends| self.cuts.layers(ends[0], ends[1])).collect();
@@ -247,27 +324,24 @@ impl<'a, C: States> Joint<'a, C> {
                 best = found;
             }
         }
-        best
+        (best, is_tight)
     }
 
-    fn layout(&mut self, candidate: &Candidate, limit: Option<u128>) -> Option<Found> {
-        let shape = candidate.shape;
-        let PassOrder::Interleaved { chunks, group } = shape.schedule else { return None };
-        if !self.problem.profile.is_plain_chain() || self.problem.most_narrow() > 0 {
-            return None;
+    fn pipeline_shape(&self, shape: &Shape) -> PipelineShape {
+        let job = self.problem.job;
+        PipelineShape {
+            n_stages: shape.ranks,
+            micro_batches: job.micro_batches_per_pipeline(shape.data_parallel),
+            start: job.ends.step_start,
         }
-        let table = ChunkTable::new(self.problem, &self.runs, shape);
-        let interleaved = InterleavedShape {
-            ranks: shape.ranks,
-            chunks,
-            group,
-            micro_batches: self.problem.job.micro_batches_per_pipeline(shape.data_parallel),
-            memory: self.problem.job.memory.into(),
-            delay: table.delay(),
-            start: self.problem.job.ends.step_start,
-        };
-        let family = self.problem.choices.layouts;
-        let layout = best_layout(&table, interleaved, family, limit).ok()??;
+    }
+
+    /// The same for a shape of several virtual stages per rank.
+    fn layout(&self, shape: Shape, limit: Option<u128>, follows: u64) -> (Option<Found>, bool) {
+        let rules = StageRules::new(self.problem.profile, self.problem.job, shape);
+        let table = ChunkTable::new(self.problem, &self.runs, (rules, follows));
+        let layout = self.best_layout(&table, &shape, limit);
+        let Some(layout) = layout else { return (None, table.is_tight()) };
         let mut from = 0;
         let stages: Vec<Vec<usize>> = layout
             .sizes
@@ -278,12 +352,34 @@ impl<'a, C: States> Joint<'a, C> {
                 layers
             })
             .collect();
-        self.found(shape, &stages)
+        (self.found(shape, &stages), table.is_tight())
+    }
+
+    fn best_layout(
+        &self,
+        table: &ChunkTable,
+        shape: &Shape,
+        limit: Option<u128>,
+    ) -> Option<InterleavedLayout> {
+        let PassOrder::Interleaved { chunks, group } = shape.schedule else { return None };
+        let Problem { profile, job, choices } = *self.problem;
+        if !profile.is_plain_chain() || self.problem.most_narrow() > 0 {
+            return None;
+        }
+        let interleaved = InterleavedShape {
+            ranks: shape.ranks,
+            chunks,
+            group,
+            micro_batches: job.micro_batches_per_pipeline(shape.data_parallel),
+            memory: job.memory.into(),
+            delay: table.delay(),
+            start: job.ends.step_start,
+        };
+        best_layout(table, interleaved, choices.layouts, limit).ok().flatten()
     }
 
     /// Repeated layers divided evenly among the virtual stages; `None` where that does not fit.
-    fn even(&self, candidate: &Candidate) -> Option<Found> {
-        let shape = candidate.shape;
+    fn even(&self, shape: Shape) -> Option<Found> {
         let n_stages = shape.ranks * shape.schedule.chunks();
         let pipeline = crate::profile::even_cut(&self.problem.profile.sequence, n_stages)?;
         let stages: Vec<Vec<usize>> = pipeline.stages().map(<[usize]>::to_vec).collect();

@@ -248,8 +248,8 @@ pub fn every_shape(problem: &Problem) -> Vec<(Shape, u128)> {
     let mut found = Vec::new();
     for degrees in choices::degrees(problem, &sums) {
         for candidate in choices::candidates(problem, &sums, &degrees) {
-            let (first, last) = (candidate.shape.data_parallel, candidate.last_pipelines);
-            for data_parallel in first.min(last)..=first.max(last) {
+            let (fewest, most) = candidate.pipelines;
+            for data_parallel in fewest..=most {
                 let shape = Shape { data_parallel, ..candidate.shape };
                 found.push((shape, candidate.bound.time));
             }

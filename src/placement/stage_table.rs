@@ -1,5 +1,6 @@
 //! What stages cost in one shape, remembered: identical layers make most of them alike.
 
+use std::cell::Cell;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -7,7 +8,6 @@ use super::States;
 use super::Problem;
 use super::cut::StageCosts;
 use super::cut::StageFigures;
-use crate::plan::Shape;
 use crate::plan::StageRules;
 
 /// The stages of a shape, of which so many are narrow.
@@ -21,6 +21,9 @@ pub(super) struct StageTable<'a, C> {
     ranks: usize,
     micro_batches: u64,
     n_narrow: usize,
+    follows: u64,
+    /// Whether a stage was left out because it takes too much memory.
+    is_tight: Cell<bool>,
     known: RefCell<HashMap<Key, Option<StageFigures>>>,
 }
 
@@ -76,21 +79,27 @@ impl<'a, C: States> StageTable<'a, C> {
     pub(super) fn new(
         problem: &Problem<'a>,
         (cuts, runs): (&'a C, &'a Runs),
-        shape: Shape,
+        (rules, follows): (StageRules<'a>, u64),
         n_narrow: usize,
     ) -> Self {
-        let rules = StageRules::new(problem.profile, problem.job, shape);
         let micro_batches = rules.micro_batches();
         Self {
             cuts,
             runs,
-            rules,
             memory: problem.job.memory.into(),
-            ranks: shape.ranks,
+            ranks: rules.shape().ranks,
             micro_batches,
+            rules,
             n_narrow,
+            follows,
+            is_tight: Cell::new(false),
             known: RefCell::default(),
         }
+    }
+
+    /// Whether a stage was left out because it takes too much memory.
+    pub(super) fn is_tight(&self) -> bool {
+        self.is_tight.get()
     }
 
     fn split(&self, state: usize) -> (usize, usize) {
@@ -98,19 +107,29 @@ impl<'a, C: States> StageTable<'a, C> {
     }
 
     fn figures(&self, place: usize, layers: &[usize]) -> Option<StageFigures> {
-        let stage = self.rules.stage(place, layers);
-        let rank = self.rules.rank(place, &[(layers, stage)]);
-        (rank.memory.total() <= self.memory).then(|| StageFigures {
+        let (repeated, memory) = self.rules.filled(place, layers);
+        if memory > self.memory {
+            return None;
+        }
+        let stage = self.rules.stage_repeating(place, layers, repeated);
+        let after = self.rules.after(place, &[(layers, stage)]);
+        Some(StageFigures {
             forward: stage.time.forward,
             backward: stage.time.backward,
-            exposed: rank.after.exposed,
-            after: rank.after.step.saturating_add(rank.after.gather),
+            exposed: after.exposed,
+            after: after.step.saturating_add(after.gather),
         })
     }
 
     /// Whether some cut fits: every stage takes as many layers as it can hold, the first ones
     /// first. Memory grows with a stage, so that nothing holds more than this.
     pub(super) fn fits_somehow(&self) -> bool {
+        let fits = self.takes_all();
+        self.is_tight.set(false);
+        fits
+    }
+
+    fn takes_all(&self) -> bool {
         let end = self.cuts.n_states() - 1;
         let mut from = 0;
         for place in 0..self.ranks {
@@ -164,11 +183,15 @@ impl<C: States> StageCosts for StageTable<'_, C> {
         // At the ends of a pipeline a stage may share a table or send one way only.
         let end = u64::from(place == 0) + 2 * u64::from(after == 0);
         let key = ([after.min(self.micro_batches), end], self.runs.content(from, to));
-        if let Some(&known) = self.known.borrow().get(&key) {
-            return known;
+        let known = self.known.borrow().get(&key).copied();
+        let found = known.unwrap_or_else(|| {
+            let found = self.figures(place, &self.cuts.layers(from, to));
+            self.known.borrow_mut().insert(key, found);
+            found
+        });
+        if found.is_none() {
+            self.is_tight.set(true);
         }
-        let found = self.figures(place, &self.cuts.layers(from, to));
-        self.known.borrow_mut().insert(key, found);
         found
     }
 
@@ -178,5 +201,9 @@ impl<C: States> StageCosts for StageTable<'_, C> {
 
     fn is_monotone(&self) -> bool {
         self.n_narrow == 0 && self.runs.tells_alike()
+    }
+
+    fn follows(&self) -> u64 {
+        self.follows
     }
 }

@@ -126,6 +126,19 @@ pub enum Flaw {
     },
 }
 
+impl LayerProfile {
+    /// Ticks of the forward pass without exchanges among the devices that share the layer.
+    pub fn forward_alone(&self) -> u64 {
+        let exchanged = self.collectives.saturating_sub(self.backward_collectives);
+        self.forward.saturating_sub(exchanged)
+    }
+
+    /// The same of the backward pass.
+    pub fn backward_alone(&self) -> u64 {
+        self.backward.saturating_sub(self.backward_collectives)
+    }
+}
+
 impl Profile {
     /// Times and sizes of a whole profile stay below this, so that sums of them cannot overflow.
     pub(super) const LARGEST: u128 = 1 << 60;

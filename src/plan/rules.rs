@@ -9,6 +9,7 @@ use crate::units::Bytes;
 
 use super::AfterBackward;
 use super::Job;
+use super::LayerProfile;
 use super::Memory;
 use super::PassOrder;
 use super::Profile;
@@ -93,21 +94,40 @@ pub struct StageRules<'a> {
     is_plain_chain: bool,
     /// What each layer reads.
     inputs: Vec<u64>,
+    /// By kind of layer: ticks of the exchange of its gradients and of the gathering of its weights,
+    /// each alone.
+    alone: Vec<[u64; 2]>,
+    /// Ticks in which the ends of a pipeline exchange the gradients of a table that both hold.
+    tied: u64,
+    /// The size of the first edge, and ticks until it has reached the next stage.
+    usual_send: (u64, u64),
+}
+
+impl Shape {
+    /// Who exchanges what among the devices of a plan of this shape.
+    pub fn wiring<'a>(&self, profile: &Profile, job: &'a Job) -> Wiring<'a> {
+        let grid = Grid {
+            tensor: profile.width,
+            context: profile.context,
+            data: self.data_parallel,
+            pipeline: self.ranks as u64,
+        };
+        let shards = self.shards.unwrap_or(grid.context * grid.data);
+        Wiring::new(job, grid, self.order, self.zero, shards)
+    }
+
+    /// What replicas share, where each layer has the context degree of `profile`.
+    pub fn sharding(&self, profile: &Profile) -> Sharding {
+        let replicas = profile.context * self.data_parallel;
+        let shards = self.shards.unwrap_or(replicas);
+        Sharding::hybrid(self.zero, replicas, shards)
+            .unwrap_or_else(|| Sharding::new(self.zero, replicas))
+    }
 }
 
 impl<'a> StageRules<'a> {
     /// The rules of a shape.
     pub fn new(profile: &'a Profile, job: &'a Job, shape: Shape) -> Self {
-        let grid = Grid {
-            tensor: profile.width,
-            context: profile.context,
-            data: shape.data_parallel,
-            pipeline: shape.ranks as u64,
-        };
-        let replicas = grid.context * grid.data;
-        let shards = shape.shards.unwrap_or(replicas);
-        let sharding = Sharding::hybrid(shape.zero, replicas, shards)
-            .unwrap_or_else(|| Sharding::new(shape.zero, replicas));
         let per = &job.per_parameter;
         let bytes = ParameterBytes {
             weight: Bytes(per.weight),
@@ -115,17 +135,39 @@ impl<'a> StageRules<'a> {
             reduced: Bytes(per.gradient),
             state: Bytes(per.state),
         };
+        let wiring = shape.wiring(profile, job);
+        let alone = |kind: &LayerProfile| match wiring.n_replicas() {
+            1 => [0, 0],
+            _ => [wiring.reduce(kind.parameters), wiring.gather(kind.parameters)],
+        };
+        let usual = profile.edges.first().map_or(0, |edge| edge.size);
         Self {
             profile,
             job,
             shape,
-            wiring: Wiring::new(job, grid, shape.order, shape.zero, shards),
-            sharding,
+            alone: profile.kinds.iter().map(alone).collect(),
+            tied: wiring.tied(profile.tied),
+            usual_send: (usual, wiring.send(usual, false)),
+            wiring,
+            sharding: shape.sharding(profile),
             bytes,
             micro_batches: job.micro_batches_per_pipeline(shape.data_parallel),
             is_plain_chain: profile.is_plain_chain(),
             inputs: profile.inputs(),
         }
+    }
+
+    /// Rules that no number of pipelines from the shape's to `most` can beat, where every pair of
+    /// devices is alike, all replicas share and each pipeline works on as many micro-batches: the
+    /// fewest exchange, and the most share.
+    pub fn relaxed(profile: &'a Profile, job: &'a Job, shape: Shape, most: u64) -> Self {
+        let sharding = Shape { data_parallel: most, ..shape }.sharding(profile);
+        Self { sharding, ..Self::new(profile, job, shape) }
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// Micro-batches that each pipeline works on.
@@ -146,18 +188,29 @@ impl<'a> StageRules<'a> {
 
     /// What the virtual stage of this number costs if it holds `layers`.
     pub fn stage(&self, stage: usize, layers: &[usize]) -> StageCost {
+        self.stage_repeating(stage, layers, self.repeated(stage, layers))
+    }
+
+    /// The same if so many of its layers run their forward pass again.
+    pub fn stage_repeating(&self, stage: usize, layers: &[usize], repeated: usize) -> StageCost {
         let n_stages = self.shape.ranks * self.shape.schedule.chunks();
         let is_last = stage + 1 == n_stages;
-        let repeated = self.repeated(stage, layers);
         let waits = matches!(self.shape.schedule, PassOrder::OneForwardOneBackward);
-        let send = |size: u64| if waits { self.wiring.send(size, false) } else { 0 };
+        let send = |size: u64| match self.usual_send {
+            _ if !waits => 0,
+            (usual, ticks) if usual == size => ticks,
+            _ => self.wiring.send(size, false),
+        };
         let again = (self.shape.recompute, repeated);
-        let time_with = |send: &dyn Fn(u64) -> u64| match self.is_plain_chain {
-            true => chain_time(self.profile, layers, again, is_last, send),
-            false => time(self.profile, layers, again, is_last, send),
+        let time_with = |send: &dyn Fn(u64) -> u64| {
+            if self.is_plain_chain {
+                chain_time(self.profile, layers, again, is_last, send)
+            } else {
+                time(self.profile, layers, again, is_last, send)
+            }
         };
         let mut spent = time_with(&send);
-        let transfer = spent.load() - time_with(&|_| 0).load();
+        let transfer = if waits { spent.load() - time_with(&|_| 0).load() } else { 0 };
         let gathers = self.first_gathers(layers);
         spent.forward = spent.forward.saturating_add(gathers[0]);
         spent.backward = spent.backward.saturating_add(gathers[1]);
@@ -176,7 +229,7 @@ impl<'a> StageRules<'a> {
     fn first_gathers(&self, layers: &[usize]) -> [u64; 2] {
         let gather = |layer: Option<&usize>| {
             let gathered = layer.filter(|_| self.shape.zero == Zero::Weights);
-            gathered.map_or(0, |&layer| self.wiring.gather(self.profile.layer(layer).parameters))
+            gathered.map_or(0, |&layer| self.alone(layer)[1])
         };
         [gather(layers.first()), gather(layers.last())]
     }
@@ -187,11 +240,33 @@ impl<'a> StageRules<'a> {
             Recompute::None | Recompute::Full | Recompute::Stage => 0,
             Recompute::First(_) | Recompute::AsNeeded => {
                 let fixed = self.held(&[layers], &[parameters(self.profile, layers)]).total();
-                let room = u128::from(self.job.memory).saturating_sub(fixed);
-                let kept = Kept::new(self.profile, &self.inputs, layers);
-                kept.repeated(self.shape.recompute, self.in_flight(stage), room)
+                self.repeated_beside(stage, &self.kept(layers), fixed)
             }
         }
+    }
+
+    fn repeated_beside(&self, stage: usize, kept: &Kept, fixed: u128) -> usize {
+        let room = u128::from(self.job.memory).saturating_sub(fixed);
+        kept.repeated(self.shape.recompute, self.in_flight(stage), room)
+    }
+
+    fn kept(&self, layers: &[usize]) -> Kept {
+        Kept::new(self.profile, &self.inputs, layers)
+    }
+
+    /// Of a stage that is a rank of its own: how many of its layers run their forward pass again, and
+    /// the memory of one device.
+    pub fn filled(&self, stage: usize, layers: &[usize]) -> (usize, u128) {
+        let fixed = self.held(&[layers], &[parameters(self.profile, layers)]).total();
+        let kept = self.kept(layers);
+        let repeated = self.repeated_beside(stage, &kept, fixed);
+        let bytes = kept.bytes(self.shape.recompute, repeated, self.in_flight(stage));
+        (repeated, fixed + bytes)
+    }
+
+    /// Ticks of the exchange of a layer's gradients and of the gathering of its weights, each alone.
+    fn alone(&self, layer: usize) -> [u64; 2] {
+        self.alone[self.profile.sequence[layer]]
     }
 
     fn in_flight(&self, rank: usize) -> u64 {
@@ -232,8 +307,12 @@ impl<'a> StageRules<'a> {
         let all: u64 = parameters.iter().sum();
         let held = self.sharding.held(all, self.bytes);
         let layers = || stages.iter().flat_map(|layers| layers.iter().copied());
-        let each: Vec<u64> = layers().map(|layer| self.profile.layer(layer).parameters).collect();
-        let gathered = self.sharding.gathered(&each, self.bytes).total();
+        let gathered = if self.shape.zero >= Zero::Gradients {
+            let each = layers().map(|layer| self.profile.layer(layer).parameters);
+            self.sharding.gathered(&each.collect::<Vec<u64>>(), self.bytes).total()
+        } else {
+            Bytes::ZERO
+        };
         let working = layers().map(|layer| self.profile.layer(layer).working).max().unwrap_or(0);
         Memory {
             weights: held.weights.0.into(),
@@ -248,7 +327,7 @@ impl<'a> StageRules<'a> {
     fn activations(&self, rank: usize, held: &[Held]) -> u128 {
         let order = self.shape.schedule;
         if let (PassOrder::OneForwardOneBackward, [(layers, stage)]) = (order, held) {
-            let kept = Kept::new(self.profile, &self.inputs, layers);
+            let kept = self.kept(layers);
             return kept.bytes(self.shape.recompute, stage.repeated, self.in_flight(rank));
         }
         let each: Vec<(u128, u128)> =
@@ -264,7 +343,7 @@ impl<'a> StageRules<'a> {
     /// What a virtual stage keeps of each micro-batch, and beside that once, for the layer that is
     /// repeated.
     pub fn kept_each(&self, layers: &[usize], repeated: usize) -> (u128, u128) {
-        let kept = Kept::new(self.profile, &self.inputs, layers);
+        let kept = self.kept(layers);
         let [one, two] = [1, 2].map(|n| kept.bytes(self.shape.recompute, repeated, n));
         (two - one, (2 * one).saturating_sub(two))
     }
@@ -290,7 +369,7 @@ impl<'a> StageRules<'a> {
     /// Ticks in which the first and the last rank exchange the gradients of a table that both hold.
     fn tied(&self, rank: usize) -> u64 {
         let at_an_end = rank == 0 || rank + 1 == self.shape.ranks;
-        if at_an_end { self.wiring.tied(self.profile.tied) } else { 0 }
+        if at_an_end { self.tied } else { 0 }
     }
 
     /// Ticks by which gradients are late after the last backward pass of a rank.
@@ -308,10 +387,12 @@ impl<'a> StageRules<'a> {
             let mut filled = (copied(self.profile, layers), 0_u64);
             for (place, &layer) in layers.iter().enumerate().rev() {
                 let again = place < first_kept && self.repeats(layer);
+                let is_alone = filled.0 == 0;
                 filled.0 += self.profile.layer(layer).parameters;
                 filled.1 = filled.1.saturating_add(self.backward_alone(layer, again));
                 if place == 0 || least.is_some_and(|least| filled.0 >= least) {
-                    let exchange = self.wiring.reduce(filled.0);
+                    let exchange =
+                        if is_alone { self.alone(layer)[0] } else { self.wiring.reduce(filled.0) };
                     buckets.push(Bucket { exchange, backward: filled.1 });
                     filled = (0, 0);
                 }
@@ -330,10 +411,12 @@ impl<'a> StageRules<'a> {
             let least = self.least_bucket(rank, chunk);
             let mut filled = (copied(self.profile, layers), 0_u64);
             for (place, &layer) in layers.iter().enumerate() {
+                let is_alone = filled.0 == 0;
                 filled.0 += self.profile.layer(layer).parameters;
-                filled.1 = filled.1.saturating_add(self.forward_alone(layer));
+                filled.1 = filled.1.saturating_add(self.profile.layer(layer).forward_alone());
                 if place + 1 == layers.len() || least.is_some_and(|least| filled.0 >= least) {
-                    let gather = self.wiring.gather(filled.0);
+                    let gather =
+                        if is_alone { self.alone(layer)[1] } else { self.wiring.gather(filled.0) };
                     gathered.push(GatheredLayer { gather, forward: filled.1 });
                     filled = (0, 0);
                 }
@@ -372,17 +455,10 @@ impl<'a> StageRules<'a> {
         self.shape.recompute == Recompute::Full || self.profile.layer(layer).repeatable
     }
 
-    /// Ticks of a layer's forward pass without its exchanges.
-    fn forward_alone(&self, layer: usize) -> u64 {
-        let layer = self.profile.layer(layer);
-        let exchanged = layer.collectives.saturating_sub(layer.backward_collectives);
-        layer.forward.saturating_sub(exchanged)
-    }
-
     /// Ticks of a layer's backward pass, and of its forward pass again, without their exchanges.
     fn backward_alone(&self, layer: usize, again: bool) -> u64 {
-        let repeated = if again { self.forward_alone(layer) } else { 0 };
         let layer = self.profile.layer(layer);
-        layer.backward.saturating_sub(layer.backward_collectives).saturating_add(repeated)
+        let repeated = if again { layer.forward_alone() } else { 0 };
+        layer.backward_alone().saturating_add(repeated)
     }
 }

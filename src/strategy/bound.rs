@@ -4,10 +4,16 @@
 //! [`Variant`] for each division and recompute choice, with a time and an energy that none of its
 //! placements can beat. docs/search.md says why each step is sound.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
 use super::Terms;
+use super::pipeline_bound::Exchanges;
 use super::pipeline_bound::LayerTimes;
 use super::pipeline_bound::PipelineBound;
 use super::pipeline_bound::PipelineLimits;
+use super::pipeline_bound::Sharing;
 use super::price::Standing;
 use super::roofline::PeakRates;
 use super::roofline::Sketch;
@@ -17,11 +23,14 @@ use super::training::Sharded;
 use super::training::Training;
 use super::training::shardings;
 use crate::hardware::Accelerator;
+use crate::hardware::network::Exchange;
+use crate::model::op::CollectiveKind;
 use crate::parallel::LayerShare;
 use crate::parallel::zero::ParameterBytes;
 use crate::parallel::zero::Zero;
 use crate::placement::Choices;
 use crate::placement::Usage;
+use crate::plan::Buckets;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
 use crate::units::Bytes;
@@ -239,7 +248,7 @@ fn pipeline_bound(
     let micro_batches = terms.global_batch / share.setting.micro_batch;
     let choices = terms.choices(recompute, sharded);
     let limits = PipelineLimits {
-        pipelines: most_pipelines(&choices, division, micro_batches),
+        pipelines: every_pipeline(&choices, division, micro_batches),
         micro_batches,
         repeated,
         recompute,
@@ -255,13 +264,78 @@ fn pipeline_bound(
         },
     };
     let bytes: ParameterBytes = terms.optimizer.into();
+    let known = RefCell::new(BTreeMap::new());
+    let exchanges = |zero: Zero, pipelines: &RangeInclusive<u64>| {
+        let key = (zero, *pipelines.start(), *pipelines.end());
+        let mut known = known.borrow_mut();
+        let least = || least_exchanges(terms, division, zero, pipelines, bytes);
+        *known.entry(key).or_insert_with(least)
+    };
     PipelineBound::new(limits, |ranks, pipelines| {
-        let replicas = pipelines * share.setting.context;
+        let replicas = pipelines.end() * share.setting.context;
         let shards = choices.shards.unwrap_or(replicas).max(1);
         let zeros = choices.zero[usize::from(ranks > 1)].iter();
-        let held = zeros.map(|&zero| least_held(zero, shards, layer.parameters, bytes));
-        held.min()
+        let sharing = |&zero: &Zero| Sharing {
+            state: least_held(zero, shards, layer.parameters, bytes),
+            exchanges: exchanges(zero, pipelines),
+        };
+        zeros.map(sharing).collect()
     })
+}
+
+/// What replicas exchange at the least where there are any of these numbers of pipelines.
+///
+/// Only where gradients are exchanged layer by layer are they sums over layers; groups that a user
+/// has chosen are not looked into.
+fn least_exchanges(
+    terms: &Terms,
+    division: &Division,
+    zero: Zero,
+    pipelines: &RangeInclusive<u64>,
+    bytes: ParameterBytes,
+) -> Exchanges {
+    let Division { share, cluster, .. } = division;
+    let setting = &share.setting;
+    let fewest = pipelines.start() * setting.context;
+    let by_layer = terms.ends().buckets == Buckets::Layers && terms.space.shards.is_none();
+    if terms.time_model == TimeModel::Published || fewest == 1 || !by_layer {
+        return Exchanges::default();
+    }
+    let members = fewest..=pipelines.end() * setting.context;
+    let least = |kind: CollectiveKind, each: Bytes, parameters: u64| {
+        let topology = cluster.network.topology();
+        let (exchange, stride) = (Exchange::Collective(kind), setting.tensor_parallel);
+        let size = each * parameters;
+        topology.least(exchange, size, stride, members.clone(), cluster.devices).0
+    };
+    let of_all = |kind: CollectiveKind, each: Bytes| {
+        let layers = share.kinds.iter().zip(division.occurrences());
+        layers.map(|(layer, count)| least(kind, each, layer.parameters) * count).sum::<u64>()
+    };
+    let first = share.sequence.first().map_or(0, |&kind| share.kinds[kind].parameters);
+    match zero {
+        Zero::Nothing => Exchanges {
+            first: least(CollectiveKind::AllReduce, bytes.reduced, first),
+            gradients: of_all(CollectiveKind::AllReduce, bytes.reduced),
+            ..Exchanges::default()
+        },
+        Zero::State => Exchanges {
+            first: least(CollectiveKind::ReduceScatter, bytes.reduced, first),
+            gradients: of_all(CollectiveKind::ReduceScatter, bytes.reduced),
+            weights: of_all(CollectiveKind::AllGather, bytes.weight),
+            inside: 0,
+        },
+        Zero::Gradients => Exchanges {
+            weights: of_all(CollectiveKind::AllGather, bytes.weight),
+            inside: of_all(CollectiveKind::ReduceScatter, bytes.reduced),
+            ..Exchanges::default()
+        },
+        Zero::Weights => Exchanges {
+            inside: of_all(CollectiveKind::ReduceScatter, bytes.reduced)
+                + 2 * of_all(CollectiveKind::AllGather, bytes.weight),
+            ..Exchanges::default()
+        },
+    }
 }
 
 /// Bytes that so many parameters of a layer take at the least where `shards` replicas share.
@@ -277,26 +351,46 @@ fn least_held(zero: Zero, shards: u64, parameters: u64, bytes: ParameterBytes) -
         + part(bytes.state, zero >= Zero::State)
 }
 
-/// Every number of ranks that devices allow, with the most pipelines of them.
-fn most_pipelines(choices: &Choices, division: &Division, micro_batches: u64) -> Vec<(u64, u64)> {
+/// Every number of ranks that devices allow, with every number of pipelines of them.
+///
+/// Numbers of pipelines are taken in groups that the bound does not tell apart: the fewest rounds of
+/// the group, and its fastest exchange.
+fn every_pipeline(
+    choices: &Choices,
+    division: &Division,
+    micro_batches: u64,
+) -> Vec<(u64, RangeInclusive<u64>)> {
     let each = division.devices_per_stage();
     let devices = division.cluster.devices;
     let layers = division.share.sequence.len();
     let most_ranks = usize::try_from(devices / each).unwrap_or(usize::MAX).min(layers);
     let ranks = (*choices.ranks.start()).max(1)..=most_ranks.min(*choices.ranks.end());
-    let pipelines = ranks.filter_map(|ranks| {
+    let mut found = Vec::new();
+    for ranks in ranks {
         let ranks = ranks as u64;
         let room = devices / (each * ranks);
-        let pipelines = match choices.usage {
-            Usage::Any => room.min(micro_batches).min(*choices.data_parallel.end()),
+        match choices.usage {
+            Usage::Any => {
+                let most = room.min(micro_batches).min(*choices.data_parallel.end());
+                let fewest = (*choices.data_parallel.start()).max(1);
+                let mut groups = Vec::new();
+                let mut first = fewest;
+                while first <= most {
+                    let last = (first + first / 4).min(most);
+                    groups.push((ranks, first..=last));
+                    first = last + 1;
+                }
+                // Those with fewer rounds first: they often cover the others.
+                found.extend(groups.into_iter().rev());
+            }
             Usage::Whole => {
                 let whole = devices.is_multiple_of(each * ranks);
                 let divides = whole && micro_batches.is_multiple_of(room);
-                room * u64::from(divides)
+                if divides && choices.data_parallel.contains(&room) {
+                    found.push((ranks, room..=room));
+                }
             }
-        };
-        let allowed = pipelines > 0 && choices.data_parallel.contains(&pipelines);
-        allowed.then_some((ranks, pipelines))
-    });
-    pipelines.collect()
+        }
+    }
+    found
 }

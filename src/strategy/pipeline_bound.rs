@@ -8,6 +8,8 @@
 //! memory but count in time. Every relaxation makes the bound smaller, never larger;
 //! docs/search.md proves it.
 
+use std::ops::RangeInclusive;
+
 use super::roofline::lowered;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
@@ -15,8 +17,8 @@ use crate::plan::TimeModel;
 /// The figures that [`PipelineBound::new`] needs of a model, a cluster and a job.
 #[derive(Clone, Debug)]
 pub struct PipelineLimits {
-    /// Numbers of ranks, each with the most pipelines that devices and batch allow.
-    pub pipelines: Vec<(u64, u64)>,
+    /// Numbers of ranks, each with numbers of pipelines that are not told apart.
+    pub pipelines: Vec<(u64, RangeInclusive<u64>)>,
     /// Micro-batches in a batch.
     pub micro_batches: u64,
     /// How many layers are copies of the repeated one.
@@ -45,6 +47,29 @@ struct Shape {
     rounds: u64,
     /// The most repeated layers that fit in the last stage.
     last_stage: u64,
+    exchanges: Exchanges,
+}
+
+/// Ticks of exchanges among replicas at the least, whatever the cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exchanges {
+    /// The gradients of the first layer, after all passes.
+    pub first: u64,
+    /// The gradients of all layers, one by one, beside the last backward passes.
+    pub gradients: u64,
+    /// The new weights of all layers, one by one, beside the first forward passes of the next batch.
+    pub weights: u64,
+    /// What all layers exchange in each micro-batch.
+    pub inside: u64,
+}
+
+/// One way for replicas to share.
+#[derive(Clone, Copy, Debug)]
+pub struct Sharing {
+    /// Bytes of a device that the repeated layer's parameters take at the least.
+    pub state: u64,
+    /// What replicas exchange.
+    pub exchanges: Exchanges,
 }
 
 /// The ways to divide a model that memory and devices may allow.
@@ -68,18 +93,24 @@ pub struct LayerTimes {
 }
 
 impl PipelineBound {
-    /// Finds all shapes; `state(ranks, pipelines)` is what the repeated layer's parameters take of a
-    /// device at the least with so many ranks and at most so many pipelines, in bytes; `None` where
-    /// replicas have nothing to choose from.
-    pub fn new(limits: PipelineLimits, state: impl Fn(u64, u64) -> Option<u64>) -> Self {
+    /// Finds all shapes; `sharings(ranks, pipelines)` are the ways for replicas to share, each with
+    /// what none of these numbers of pipelines of so many ranks can beat.
+    pub fn new(
+        limits: PipelineLimits,
+        sharings: impl Fn(u64, &RangeInclusive<u64>) -> Vec<Sharing>,
+    ) -> Self {
         let mut shapes: Vec<Shape> = Vec::new();
-        for &(ranks, pipelines) in &limits.pipelines {
+        for (ranks, pipelines) in &limits.pipelines {
             // More pipelines leave each with fewer micro-batches and share more: no bound grows.
-            let rounds = limits.micro_batches.div_ceil(pipelines);
-            let Some(state) = state(ranks, pipelines) else { continue };
-            if limits.may_fit(ranks, rounds, state) {
-                let last_stage = limits.most_layers((1, ranks), rounds, state);
-                shapes.push(Shape { ranks, rounds, last_stage });
+            let rounds = limits.micro_batches.div_ceil(*pipelines.end());
+            for Sharing { state, exchanges } in sharings(*ranks, pipelines) {
+                if limits.may_fit(*ranks, rounds, state) {
+                    let last_stage = limits.most_layers((1, *ranks), rounds, state);
+                    let shape = Shape { ranks: *ranks, rounds, last_stage, exchanges };
+                    if !shapes.iter().any(|known| known.covers(&shape)) {
+                        shapes.push(shape);
+                    }
+                }
             }
         }
         Self { limits, shapes }
@@ -93,6 +124,32 @@ impl PipelineBound {
     }
 
     fn time_of(&self, shape: &Shape, layer: LayerTimes) -> f64 {
+        let passes = self.time_of_passes(shape, layer);
+        match self.limits.time_model {
+            TimeModel::Published => passes,
+            TimeModel::OneForwardOneBackward => {
+                let after = shape.exchanges.first as f64;
+                (passes + after).max(self.time_of_exchanges(shape, layer))
+            }
+        }
+    }
+
+    /// The bound by what ranks exchange. A rank has run all its passes before it has exchanged what
+    /// its last backward passes do not hide, and waits for new weights beyond what its first forward
+    /// passes hide: over all ranks these are sums over all layers, of which some rank has the
+    /// average.
+    fn time_of_exchanges(&self, shape: &Shape, layer: LayerTimes) -> f64 {
+        let repeated = self.limits.repeated as f64;
+        let forward = repeated * layer.forward + layer.others_forward;
+        let backward = repeated * layer.backward + layer.others_backward;
+        let Exchanges { gradients, weights, inside, .. } = shape.exchanges;
+        let rounds = shape.rounds as f64;
+        let late = rounds * forward + (rounds - 1.0) * backward + gradients as f64;
+        let both = (rounds - 1.0) * (forward + backward) + gradients as f64 + weights as f64;
+        late.max(both).max(rounds * inside as f64) / shape.ranks as f64
+    }
+
+    fn time_of_passes(&self, shape: &Shape, layer: LayerTimes) -> f64 {
         let LayerTimes { forward, backward, others_forward, others_backward } = layer;
         let (once, rest) = (forward + backward, others_forward + others_backward);
         match self.limits.recompute {
@@ -158,6 +215,21 @@ impl PipelineBound {
                 works.max(sum + (rounds - 1.0) * slowest / 2.0).max(turning)
             }
         }
+    }
+}
+
+impl Shape {
+    /// Whether nothing that `other` bounds is faster than what this does: it has as many ranks, no
+    /// more to do, and no less room.
+    fn covers(&self, other: &Self) -> bool {
+        let (mine, theirs) = (&self.exchanges, &other.exchanges);
+        self.ranks == other.ranks
+            && self.rounds <= other.rounds
+            && self.last_stage >= other.last_stage
+            && mine.first <= theirs.first
+            && mine.gradients <= theirs.gradients
+            && mine.weights <= theirs.weights
+            && mine.inside <= theirs.inside
     }
 }
 
