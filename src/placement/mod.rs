@@ -26,6 +26,7 @@ mod labels;
 mod layout;
 mod layout_bounds;
 mod layouts;
+mod legal;
 pub(crate) mod noise;
 mod obstacle;
 mod pipelines;
@@ -68,6 +69,7 @@ pub use interleaved::Unsolved;
 pub use interleaved::best_layout;
 use joint::Joint;
 pub use joint::Solved;
+pub use legal::Legal;
 pub use obstacle::Obstacle;
 pub use obstacle::fewest_devices;
 pub use obstacle::obstacle;
@@ -247,12 +249,8 @@ pub fn every_shape(problem: &Problem) -> Vec<(Shape, u128)> {
     let sums = choices::Sums::new(problem);
     let mut found = Vec::new();
     for degrees in choices::degrees(problem, &sums) {
-        for candidate in choices::candidates(problem, &sums, &degrees) {
-            let (first, last) = (candidate.shape.data_parallel, candidate.last_pipelines);
-            for data_parallel in first.min(last)..=first.max(last) {
-                let shape = Shape { data_parallel, ..candidate.shape };
-                found.push((shape, candidate.bound.time));
-            }
+        for candidate in choices::every_candidate(problem, &sums, &degrees) {
+            found.push((candidate.shape, candidate.bound.time));
         }
     }
     found

@@ -73,7 +73,7 @@ pub fn obstacle(problem: &Problem) -> Obstacle {
 pub fn fewest_devices(problem: &Problem) -> Option<u64> {
     let Problem { profile, job, choices } = *problem;
     let chunks = *choices.chunks.start()..=*choices.chunks.start();
-    let choices = Choices { usage: Usage::Any, chunks, ..choices.clone() };
+    let choices = Choices { usage: Usage::Any, chunks, legal: None, ..choices.clone() };
     let possible = |devices: u64| {
         let job = Job { devices, ..job.clone() };
         let free = Problem { profile, job: &job, choices: &choices };

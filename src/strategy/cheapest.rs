@@ -43,7 +43,7 @@ pub(super) fn search(
         let divided = planner.training.division(division, sharded, planner.terms);
         let timed = timed.entry(way).or_insert_with(|| planner.timed(&divided, chip));
         let Some(timed) = timed else { continue };
-        let shapes = Shapes::new(planner, chip, &divided, timed, (sharded, recompute));
+        let shapes = Shapes::new(planner, chip, (division, &divided), timed, (sharded, recompute));
         shapes.improve(way, &mut searched);
     }
     searched
@@ -64,13 +64,13 @@ impl<'a> Shapes<'a> {
     fn new(
         planner: &'a Planner<'a>,
         chip: &'a Accelerator,
-        divided: &'a Division,
+        (at, divided): (usize, &'a Division),
         timed: &'a Timed,
         (sharded, recompute): (Option<Sharded>, Recompute),
     ) -> Self {
         let energy = planner.batch_energy(chip, divided, timed);
         let floor = energy.floor(recompute);
-        let choices = planner.terms.choices(recompute, sharded);
+        let choices = planner.training.choices(planner.terms, at, (sharded, recompute));
         Self { planner, chip, divided, timed, choices, energy, floor }
     }
 

@@ -234,7 +234,7 @@ impl Request {
                     asked.extend(terms.space.recompute.iter().map(|&recompute| Asked {
                         profile: profile.clone(),
                         job: job.clone(),
-                        choices: terms.choices(recompute, sharded),
+                        choices: training.choices(terms, at, (sharded, recompute)),
                     }));
                 }
                 Err(reason) => untimed = Some(reason),
