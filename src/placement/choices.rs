@@ -296,11 +296,7 @@ pub(super) fn candidates(problem: &Problem, sums: &Sums, degrees: &Degrees) -> V
 }
 
 /// Every shape with these degrees, each with its own number of pipelines.
-pub(super) fn every_candidate(
-    problem: &Problem,
-    sums: &Sums,
-    degrees: &Degrees,
-) -> Vec<Candidate> {
+pub(super) fn every_candidate(problem: &Problem, sums: &Sums, degrees: &Degrees) -> Vec<Candidate> {
     let (fewest, most) = degrees.pipelines;
     let each = |n: u64| {
         let alone = move |shape| candidate(problem, sums, shape, (n, n));
@@ -404,8 +400,7 @@ fn repeats(problem: &Problem, shape: &Shape) -> Vec<Recompute> {
     let Problem { profile, choices, .. } = *problem;
     let chunked = shape.schedule.chunks() > 1;
     let one_by_one = choices.equal_repeats || chunked;
-    let counts =
-        || choices.accepts(profile, &Shape { recompute: Recompute::First(1), ..*shape });
+    let counts = || choices.accepts(profile, &Shape { recompute: Recompute::First(1), ..*shape });
     let each = choices.recompute.iter().flat_map(|&recompute| match recompute {
         Recompute::Stage if chunked => Vec::new(),
         Recompute::AsNeeded if one_by_one && counts() => vec![Recompute::First(0)],

@@ -1,5 +1,6 @@
 //! What whoever runs a plan asks of its shape.
 
+use crate::parallel::frameworks::BrokenRule;
 use crate::parallel::frameworks::Framework;
 use crate::parallel::frameworks::PlanShape;
 use crate::parallel::frameworks::RepeatedLayers;
@@ -18,10 +19,15 @@ pub struct Legal {
 
 impl Legal {
     /// Whether a plan of this shape is accepted, wherever it is cut.
-    ///
-    /// Where the first so many layers of every stage are repeated, no stage may have more: such a
-    /// plan costs what one costs that repeats every layer, which is asked for by that name.
     pub fn accepts(&self, shape: &Shape) -> bool {
+        self.check(shape).is_ok()
+    }
+
+    /// The first rule that plans of this shape break, wherever they are cut.
+    ///
+    /// The first so many layers of every stage count as fewer than all although no stage may have
+    /// more: such a plan costs what one costs that repeats every layer, which has a name of its own.
+    pub fn check(&self, shape: &Shape) -> Result<(), BrokenRule> {
         let replicas = shape.data_parallel.saturating_mul(self.plan.context);
         let plan = PlanShape {
             pipeline: shape.ranks as u64,
@@ -37,7 +43,7 @@ impl Legal {
             repeated: self.repeated(shape),
             ..self.plan
         };
-        self.framework.check(&plan).is_ok()
+        self.framework.check(&plan)
     }
 
     fn repeated(&self, shape: &Shape) -> RepeatedLayers {

@@ -136,7 +136,15 @@ impl<'a> Shapes<'a> {
     /// Every shape, with a time that none of its cuts can beat.
     fn shapes(&self) -> Vec<(Shape, u128)> {
         match self.timed.job.time_model {
-            TimeModel::OneForwardOneBackward => every_shape(&self.problem(&self.choices)),
+            TimeModel::OneForwardOneBackward => {
+                let capped = self.planner.terms.power_cap_w.is_some();
+                let mut shapes = every_shape(&self.problem(&self.choices), capped);
+                // However many layers are repeated as needed is one strategy.
+                if self.choices.recompute == [Recompute::AsNeeded] {
+                    shapes.retain(|(shape, _)| shape.recompute != Recompute::EVERY_LAYER);
+                }
+                shapes
+            }
             TimeModel::Published => self.plain_shapes(),
         }
     }

@@ -183,8 +183,7 @@ impl Training {
         let made = known.entry((at, sharded)).or_insert_with(|| {
             let replicas = sharded.data_parallel * plain.share.setting.context;
             let shards = terms.space.shards.unwrap_or(replicas);
-            let share =
-                with_exchanges(&plain.share, sharded.zero, shards, terms.optimizer.into());
+            let share = with_exchanges(&plain.share, sharded.zero, shards, terms.optimizer.into());
             Arc::new(Division::new(share, terms.options.vector_costs, plain.cluster))
         });
         Arc::clone(made)
@@ -201,7 +200,7 @@ impl Training {
         Choices { legal: Some(legal), ..terms.choices(recompute, sharded) }
     }
 
-    /// What a division says of a plan, on one device beside.
+    /// What a division says of a plan, with one of everything that it leaves open.
     fn plan_shape(&self, terms: &Terms, at: usize) -> PlanShape {
         let Division { share, cluster, .. } = &*self.divisions[at];
         let (setting, spec) = (&share.setting, &self.model.spec);
