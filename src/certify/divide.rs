@@ -223,9 +223,16 @@ impl Divided {
                 vec![room]
             };
             for data_parallel in copies.into_iter().filter(|n| (least..=most).contains(n)) {
-                if data_parallel * setting.context > 1 {
-                    let inside = space.zero_with(ranks).iter().filter(|&&z| z >= Zero::Gradients);
-                    found.extend(inside.map(|&zero| Some(Sharded { zero, data_parallel, ranks })));
+                let replicas = data_parallel * setting.context;
+                let sharded = |zero: Zero| Some(Sharded { zero, data_parallel, ranks });
+                let zeros = space.zero_with(ranks);
+                let inside = || zeros.iter().copied().filter(|&zero| zero >= Zero::Gradients);
+                if replicas == 1 {
+                    // Alone, a replica has nobody to share with, whatever it is asked to share.
+                    let only_inside = !zeros.is_empty() && inside().count() == zeros.len();
+                    found.extend(only_inside.then(|| sharded(Zero::Nothing)));
+                } else if replicas.is_multiple_of(space.shards.unwrap_or(replicas)) {
+                    found.extend(inside().map(sharded));
                 }
             }
         }

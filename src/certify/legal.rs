@@ -96,10 +96,11 @@ fn shared(path: &str, asked: &Asked, strategy: &Strategy) -> Verdict {
 fn repeated(path: &str, asked: &Asked, strategy: &Strategy) -> Verdict {
     let allowed = &asked.space.recompute;
     let counted = match strategy.recompute {
-        // As many layers of every stage as memory asks for are so many first ones.
+        // As many layers of every stage as memory asks for are so many first ones, or all.
         Recompute::First(layers) => {
             let most = asked.model.sequence.len() as u64;
-            layers <= most && allowed.contains(&Recompute::AsNeeded)
+            let some = layers <= most || strategy.recompute == Recompute::EVERY_LAYER;
+            some && allowed.contains(&Recompute::AsNeeded)
         }
         _ => false,
     };

@@ -291,7 +291,7 @@ impl Concluding<'_> {
         let least = [Recompute::AsNeeded, Recompute::Full, Recompute::Stage, Recompute::None];
         let asked = &setup.terms.space.recompute;
         let recompute = least.into_iter().find(|how| asked.contains(how)).or(asked.last().copied())?;
-        let choices = setup.terms.choices(recompute, sharded);
+        let choices = training.choices(&setup.terms, division, (sharded, recompute));
         let problem = Problem { profile: &profile, job: &job, choices: &choices };
         if fits(&problem) {
             return None;

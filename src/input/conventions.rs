@@ -87,7 +87,11 @@ impl Conventions {
         if self.time_model == TimeModel::Published {
             return plain;
         }
-        let with_pipeline = |zero: &Zero| framework.zero_stages_with_pipeline().contains(zero);
+        // What runs no pipelines refuses them by name, whatever their replicas share.
+        let with_pipeline = |zero: &Zero| {
+            framework.zero_stages_with_pipeline().contains(zero)
+                || *zero == Zero::Nothing && !framework.pipelines()
+        };
         let core = Modules::NONE.with(Module::CoreAttention);
         StrategySpace {
             sequence_parallel: vec![false, true],

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::Choice;
+use super::Legal;
 use super::Problem;
 use super::Rank;
 use super::cut::least_time;
@@ -16,6 +17,7 @@ use crate::parallel::zero::Zero;
 use crate::plan::Buckets;
 use crate::plan::LayerProfile;
 use crate::plan::PassOrder;
+use crate::plan::Profile;
 use crate::plan::Recompute;
 use crate::plan::Shape;
 use crate::plan::StageTime;
@@ -68,6 +70,8 @@ pub struct Choices {
     /// Which layouts over several virtual stages of a rank are compared where there are too many to
     /// compare all.
     pub layouts: Family,
+    /// What must accept the plan; `None` where nobody is asked.
+    pub legal: Option<Legal>,
 }
 
 impl Choices {
@@ -86,7 +90,16 @@ impl Choices {
             usage: Usage::Any,
             cut: CutChoice::Best,
             layouts: Family::Near,
+            legal: None,
         }
+    }
+
+    /// Whether a plan of this shape may be chosen: replicas that share are in groups of one size,
+    /// and whoever runs the plan accepts it.
+    fn accepts(&self, profile: &Profile, shape: &Shape) -> bool {
+        let replicas = shape.data_parallel.saturating_mul(profile.context);
+        let are_even = shape.shards.is_none_or(|shards| replicas.is_multiple_of(shards));
+        are_even && self.legal.is_none_or(|legal| legal.accepts(shape))
     }
 }
 
@@ -400,27 +413,42 @@ pub(super) fn degrees(problem: &Problem, sums: &Sums) -> Vec<Degrees> {
     found
 }
 
-/// Every shape with these degrees, with what none of its cuts can beat.
+/// Every shape with these degrees that could be the fastest, with what none of its cuts can beat.
 pub(super) fn candidates(problem: &Problem, sums: &Sums, degrees: &Degrees) -> Vec<Candidate> {
-    let Problem { job, choices, .. } = *problem;
-    let per_rank = problem.devices_per_rank();
-    let Degrees { ranks, pipelines: (fewest, most), .. } = *degrees;
-    let micro_batches = job.micro_batches_per_pipeline(fewest);
-    let mut found = Vec::new();
-    for shape in shapes(problem, ranks, fewest) {
-        if shape.schedule.check(ranks, micro_batches).is_err() || !has_layouts(problem, &shape) {
-            continue;
-        }
-        // With everything its own and every pair alike, more pipelines are only slower.
-        let alike = shape.zero == Zero::Nothing && job.links.is_flat();
-        let most = if alike { fewest } else { most };
-        let time = sums.least_time(problem, &shape, (fewest, most), micro_batches);
-        let bound = Rank::of(time, &shape, per_rank);
-        let grows = shape.recompute == Recompute::First(0)
-            && choices.recompute.contains(&Recompute::AsNeeded);
-        found.push(Candidate { shape, pipelines: (fewest, most), micro_batches, grows, bound });
+    let (fewest, most) = degrees.pipelines;
+    let is_flat = problem.job.links.is_flat();
+    // Groups of a given size are even with some numbers of pipelines alone.
+    if problem.choices.shards.is_some() {
+        return every_candidate(problem, sums, degrees);
     }
-    found
+    let together = |shape: Shape| {
+        // With everything its own and every pair alike, more pipelines are only slower.
+        let alike = shape.zero == Zero::Nothing && is_flat;
+        candidate(problem, sums, shape, (fewest, if alike { fewest } else { most }))
+    };
+    shapes(problem, degrees.ranks, fewest).into_iter().map(together).collect()
+}
+
+/// Every shape with these degrees, each with its own number of pipelines.
+pub(super) fn every_candidate(problem: &Problem, sums: &Sums, degrees: &Degrees) -> Vec<Candidate> {
+    let (fewest, most) = degrees.pipelines;
+    let each = |n: u64| {
+        let alone = move |shape| candidate(problem, sums, shape, (n, n));
+        shapes(problem, degrees.ranks, n).into_iter().map(alone)
+    };
+    (fewest..=most).flat_map(each).collect()
+}
+
+/// The shape with all these numbers of pipelines, of which it has the fewest.
+fn candidate(problem: &Problem, sums: &Sums, shape: Shape, pipelines: Range) -> Candidate {
+    let micro_batches = problem.job.micro_batches_per_pipeline(shape.data_parallel);
+    let time = sums.least_time(problem, &shape, pipelines, micro_batches);
+    let bound = Rank::of(time, &shape, problem.devices_per_rank());
+    let one = Shape { recompute: Recompute::First(1), ..shape };
+    let grows = shape.recompute == Recompute::First(0)
+        && problem.choices.recompute.contains(&Recompute::AsNeeded)
+        && problem.choices.accepts(problem.profile, &one);
+    Candidate { shape, pipelines, micro_batches, grows, bound }
 }
 
 /// The numbers of pipelines of so many ranks, those with as many micro-batches together: the fewest
@@ -453,9 +481,9 @@ fn pipelines(problem: &Problem, ranks: usize) -> Vec<(u64, u64)> {
     }
 }
 
-/// The shapes with so many ranks and pipelines.
+/// The shapes with so many ranks and pipelines that can be run, are compared and are accepted.
 fn shapes(problem: &Problem, ranks: usize, data_parallel: u64) -> Vec<Shape> {
-    let Problem { profile, choices, .. } = *problem;
+    let Problem { profile, job, choices } = *problem;
     let replicas = data_parallel * profile.context;
     let mut found = Vec::new();
     let most_chunks = if ranks == 1 { 1 } else { profile.n_layers() / ranks };
@@ -470,42 +498,53 @@ fn shapes(problem: &Problem, ranks: usize, data_parallel: u64) -> Vec<Shape> {
                 1 => PassOrder::OneForwardOneBackward,
                 _ => PassOrder::Interleaved { chunks, group },
             };
-            for &order in orders(problem, ranks, data_parallel) {
-                for &recompute in &choices.recompute {
-                    let by_stage = recompute == Recompute::Stage;
-                    let needs_one_run = zero >= Zero::Gradients && ranks > 1;
-                    if chunks > 1 && by_stage || needs_one_run && order != Order::default() {
-                        continue;
-                    }
-                    // Layers repeated as needed are counted up from none where all stages repeat
-                    // as many.
-                    let one_by_one = choices.equal_repeats || chunks > 1;
-                    let recompute = match recompute {
-                        Recompute::AsNeeded if one_by_one => Recompute::First(0),
-                        other => other,
-                    };
-                    let shards = choices.shards.filter(|_| zero > Zero::Nothing);
-                    found.push(Shape {
-                        data_parallel,
-                        ranks,
-                        schedule,
-                        zero,
-                        shards,
-                        order,
-                        recompute,
-                    });
-                }
+            let micro_batches = job.micro_batches_per_pipeline(data_parallel);
+            let shape = Shape {
+                data_parallel,
+                ranks,
+                schedule,
+                zero,
+                shards: choices.shards.filter(|_| zero > Zero::Nothing),
+                order: Order::default(),
+                recompute: Recompute::None,
+            };
+            if schedule.check(ranks, micro_batches).is_ok() && has_layouts(problem, &shape) {
+                let repeats = repeats(problem, &shape).into_iter();
+                let each = repeats.map(|recompute| Shape { recompute, ..shape });
+                found.extend(each.flat_map(|shape| in_orders(problem, shape)));
             }
         }
     }
     found
 }
 
-/// The orders that differ: with one rank or one replica, or on a network where every pair is alike,
-/// one stands for all.
-fn orders<'a>(problem: &Problem<'a>, ranks: usize, data_parallel: u64) -> &'a [Order] {
-    let all = &problem.choices.orders;
-    let alike = problem.job.links.is_flat()
-        || problem.profile.context == 1 && (ranks == 1 || data_parallel == 1);
-    if alike { &all[..1] } else { all }
+/// What may be computed again in a shape.
+///
+/// Layers repeated as needed are counted up from none where stages repeat as many; where none between
+/// is accepted, all of them are what is left.
+fn repeats(problem: &Problem, shape: &Shape) -> Vec<Recompute> {
+    let Problem { profile, choices, .. } = *problem;
+    let chunked = shape.schedule.chunks() > 1;
+    let one_by_one = choices.equal_repeats || chunked;
+    let counts = || choices.accepts(profile, &Shape { recompute: Recompute::First(1), ..*shape });
+    let each = choices.recompute.iter().flat_map(|&recompute| match recompute {
+        Recompute::Stage if chunked => Vec::new(),
+        Recompute::AsNeeded if one_by_one && counts() => vec![Recompute::First(0)],
+        Recompute::AsNeeded if one_by_one => vec![Recompute::First(0), Recompute::EVERY_LAYER],
+        other => vec![other],
+    });
+    each.collect()
+}
+
+/// A shape in the orders that differ and are accepted: with one rank or one replica, or on a network
+/// where every pair is alike, one stands for all.
+fn in_orders(problem: &Problem, shape: Shape) -> impl Iterator<Item = Shape> {
+    let Problem { profile, job, choices } = *problem;
+    let alike = job.links.is_flat()
+        || profile.context == 1 && (shape.ranks == 1 || shape.data_parallel == 1);
+    let needs_one_run = shape.zero >= Zero::Gradients && shape.ranks > 1;
+    let each = choices.orders.iter().map(move |&order| Shape { order, ..shape });
+    each.filter(move |shape| !needs_one_run || shape.order == Order::default())
+        .filter(move |shape| choices.accepts(profile, shape))
+        .take(if alike { 1 } else { usize::MAX })
 }

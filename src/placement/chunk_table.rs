@@ -71,7 +71,8 @@ impl<'a> ChunkTable<'a> {
         // Costs depend on the place only in that the last one sends nothing on.
         let inner = self.are_alike && from > 0 && to < self.layers.len();
         let key = match inner {
-            true => (false, 0, to - from),
+            // The layers after the first stand for all between.
+            true => (false, 1, 1 + to - from),
             false => (stage + 1 == self.n_stages, from, to),
         };
         if let Some(&known) = self.known.borrow().get(&key) {

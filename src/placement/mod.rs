@@ -26,6 +26,7 @@ mod labels;
 mod layout;
 mod layout_bounds;
 mod layouts;
+mod legal;
 pub(crate) mod noise;
 mod obstacle;
 mod pipelines;
@@ -68,9 +69,11 @@ pub use interleaved::Unsolved;
 pub use interleaved::best_layout;
 use joint::Joint;
 pub use joint::Solved;
+pub use legal::Legal;
 pub use obstacle::Obstacle;
 pub use obstacle::fewest_devices;
 pub use obstacle::obstacle;
+pub use obstacle::refusal;
 use pipelines::Pipelines;
 
 /// What is to be placed, and what is free to choose.
@@ -243,11 +246,19 @@ pub fn fits(problem: &Problem) -> bool {
 }
 
 /// Every shape of a problem, each alone, with ticks that none of its cuts can beat.
-pub fn every_shape(problem: &Problem) -> Vec<(Shape, u128)> {
+///
+/// Of numbers of pipelines with as many micro-batches each, those that take no less time and energy
+/// than a smaller one are only listed where asked for: they draw less power on average.
+pub fn every_shape(problem: &Problem, every_number: bool) -> Vec<(Shape, u128)> {
     let sums = choices::Sums::new(problem);
     let mut found = Vec::new();
     for degrees in choices::degrees(problem, &sums) {
-        for candidate in choices::candidates(problem, &sums, &degrees) {
+        let candidates = if every_number {
+            choices::every_candidate(problem, &sums, &degrees)
+        } else {
+            choices::candidates(problem, &sums, &degrees)
+        };
+        for candidate in candidates {
             let (fewest, most) = candidate.pipelines;
             for data_parallel in fewest..=most {
                 let shape = Shape { data_parallel, ..candidate.shape };

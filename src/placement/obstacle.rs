@@ -3,6 +3,8 @@
 use super::Choices;
 use super::Problem;
 use super::Usage;
+use super::every_shape;
+use crate::parallel::frameworks::BrokenRule;
 use crate::parallel::zero::Zero;
 use crate::plan::Job;
 use crate::plan::PassOrder;
@@ -69,11 +71,25 @@ pub fn obstacle(problem: &Problem) -> Obstacle {
     Obstacle::Devices { needed: fewest_devices(problem) }
 }
 
+/// The rule of a framework that is all that is in the way of `problem`, where that is so: of what is
+/// refused, what is said of the shape that promises most.
+pub fn refusal(problem: &Problem) -> Option<BrokenRule> {
+    let legal = problem.choices.legal?;
+    let choices = Choices { legal: None, ..problem.choices.clone() };
+    let free = Problem { choices: &choices, ..*problem };
+    if super::fits(problem) || !super::fits(&free) {
+        return None;
+    }
+    let shapes = every_shape(&free, false).into_iter();
+    let refused = shapes.filter_map(|(shape, least)| Some((least, legal.check(&shape).err()?)));
+    refused.min_by_key(|(least, _)| *least).map(|(_, broken)| broken)
+}
+
 /// The fewest devices on which `problem` fits, some of them idle or not; `None` where none do.
 pub fn fewest_devices(problem: &Problem) -> Option<u64> {
     let Problem { profile, job, choices } = *problem;
     let chunks = *choices.chunks.start()..=*choices.chunks.start();
-    let choices = Choices { usage: Usage::Any, chunks, ..choices.clone() };
+    let choices = Choices { usage: Usage::Any, chunks, legal: None, ..choices.clone() };
     let possible = |devices: u64| {
         let job = Job { devices, ..job.clone() };
         let free = Problem { profile, job: &job, choices: &choices };

@@ -43,7 +43,7 @@ pub(super) fn search(
         let divided = planner.training.division(division, sharded, planner.terms);
         let timed = timed.entry(way).or_insert_with(|| planner.timed(&divided, chip));
         let Some(timed) = timed else { continue };
-        let shapes = Shapes::new(planner, chip, &divided, timed, (sharded, recompute));
+        let shapes = Shapes::new(planner, chip, (division, &divided), timed, (sharded, recompute));
         shapes.improve(way, &mut searched);
     }
     searched
@@ -64,13 +64,13 @@ impl<'a> Shapes<'a> {
     fn new(
         planner: &'a Planner<'a>,
         chip: &'a Accelerator,
-        divided: &'a Division,
+        (at, divided): (usize, &'a Division),
         timed: &'a Timed,
         (sharded, recompute): (Option<Sharded>, Recompute),
     ) -> Self {
         let energy = planner.batch_energy(chip, divided, timed);
         let floor = energy.floor(recompute);
-        let choices = planner.terms.choices(recompute, sharded);
+        let choices = planner.training.choices(planner.terms, at, (sharded, recompute));
         Self { planner, chip, divided, timed, choices, energy, floor }
     }
 
@@ -136,7 +136,15 @@ impl<'a> Shapes<'a> {
     /// Every shape, with a time that none of its cuts can beat.
     fn shapes(&self) -> Vec<(Shape, u128)> {
         match self.timed.job.time_model {
-            TimeModel::OneForwardOneBackward => every_shape(&self.problem(&self.choices)),
+            TimeModel::OneForwardOneBackward => {
+                let capped = self.planner.terms.power_cap_w.is_some();
+                let mut shapes = every_shape(&self.problem(&self.choices), capped);
+                // However many layers are repeated as needed is one strategy.
+                if self.choices.recompute == [Recompute::AsNeeded] {
+                    shapes.retain(|(shape, _)| shape.recompute != Recompute::EVERY_LAYER);
+                }
+                shapes
+            }
             TimeModel::Published => self.plain_shapes(),
         }
     }

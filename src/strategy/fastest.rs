@@ -29,7 +29,7 @@ pub(super) fn search(
         let divided = planner.training.division(division, sharded, planner.terms);
         let timed = timed.entry(way).or_insert_with(|| planner.timed(&divided, chip));
         let Some(timed) = timed else { continue };
-        let choices = planner.terms.choices(recompute, sharded);
+        let choices = planner.training.choices(planner.terms, division, (sharded, recompute));
         let problem = Problem { profile: &timed.profile, job: &timed.job, choices: &choices };
         // Of equally good divisions the first wins, whichever was placed first.
         let limit = best.as_ref().map(|known| {

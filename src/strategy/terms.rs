@@ -6,7 +6,6 @@ use crate::hardware::Cluster;
 use crate::model::Attention;
 use crate::model::Masked;
 use crate::model::Optimizer;
-use crate::parallel::frameworks::Framework;
 use crate::parallel::zero::Zero;
 use crate::placement::Choices;
 use crate::placement::CutChoice;
@@ -68,7 +67,8 @@ impl Terms {
         ends(&self.space, self.time_model)
     }
 
-    /// What is free to choose once a model is divided, with one recompute choice.
+    /// What is free to choose once a model is divided, with one recompute choice, whether or not the
+    /// framework accepts it.
     pub fn choices(&self, recompute: Recompute, sharded: Option<Sharded>) -> Choices {
         let space = &self.space;
         let small = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
@@ -81,11 +81,8 @@ impl Terms {
             shards: space.shards,
             orders: space.orders.clone(),
             recompute: vec![recompute],
-            equal_repeats: space.framework == Framework::Megatron,
-            usage: match space.framework {
-                Framework::Any => Usage::Any,
-                Framework::Megatron | Framework::Torchtitan | Framework::Maxtext => Usage::Whole,
-            },
+            equal_repeats: space.framework.repeats_are_equal(),
+            usage: if space.framework.may_idle() { Usage::Any } else { Usage::Whole },
             cut: match space.cut {
                 CutSpace::Best => CutChoice::Best,
                 CutSpace::Even => CutChoice::Even,
@@ -98,6 +95,7 @@ impl Terms {
             } else {
                 Family::Even
             },
+            legal: None,
         };
         if let Some(Sharded { zero, data_parallel, ranks }) = sharded {
             choices.data_parallel = data_parallel..=data_parallel;

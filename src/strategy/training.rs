@@ -28,15 +28,23 @@ use crate::model::op::Traffic;
 use crate::model::op::VectorWork;
 use crate::model::op::Work;
 use crate::parallel::Illegal;
+use crate::parallel::Order;
 use crate::parallel::Setting;
 use crate::parallel::Share;
+use crate::parallel::frameworks::CutShape;
 use crate::parallel::frameworks::Framework;
+use crate::parallel::frameworks::PlanShape;
+use crate::parallel::frameworks::RepeatedLayers;
 use crate::parallel::is_legal;
 use crate::parallel::legal_widths;
 use crate::parallel::shard;
 use crate::parallel::zero::Zero;
 use crate::parallel::zero::with_exchanges;
+use crate::placement::Choices;
+use crate::placement::Legal;
 use crate::placement::MOST_LAYERS;
+use crate::plan::CutSpace;
+use crate::plan::Recompute;
 use crate::plan::TimeModel;
 use crate::profile::LayerGraphs;
 use crate::units::Bytes;
@@ -169,16 +177,60 @@ impl Training {
     /// A division, with what replicas exchange inside every layer where they do.
     pub fn division(&self, at: usize, sharded: Option<Sharded>, terms: &Terms) -> Arc<Division> {
         let plain = &self.divisions[at];
-        let Some(sharded) = sharded else { return Arc::clone(plain) };
+        let exchanging = sharded.filter(|sharded| sharded.zero >= Zero::Gradients);
+        let Some(sharded) = exchanging else { return Arc::clone(plain) };
         let mut known = self.sharded.lock().unwrap_or_else(PoisonError::into_inner);
         let made = known.entry((at, sharded)).or_insert_with(|| {
             let replicas = sharded.data_parallel * plain.share.setting.context;
-            let shards = terms.space.shards.unwrap_or(replicas).min(replicas);
-            let share =
-                with_exchanges(&plain.share, sharded.zero, shards, terms.optimizer.into());
+            let shards = terms.space.shards.unwrap_or(replicas);
+            let share = with_exchanges(&plain.share, sharded.zero, shards, terms.optimizer.into());
             Arc::new(Division::new(share, terms.options.vector_costs, plain.cluster))
         });
         Arc::clone(made)
+    }
+
+    /// What is free to choose in a division, with one recompute choice: what the framework accepts.
+    pub fn choices(
+        &self,
+        terms: &Terms,
+        at: usize,
+        (sharded, recompute): (Option<Sharded>, Recompute),
+    ) -> Choices {
+        let legal = Legal { framework: terms.space.framework, plan: self.plan_shape(terms, at) };
+        Choices { legal: Some(legal), ..terms.choices(recompute, sharded) }
+    }
+
+    /// What a division says of a plan, with one of everything that it leaves open.
+    fn plan_shape(&self, terms: &Terms, at: usize) -> PlanShape {
+        let Division { share, cluster, .. } = &*self.divisions[at];
+        let (setting, spec) = (&share.setting, &self.model.spec);
+        PlanShape {
+            devices: cluster.devices,
+            global_batch: terms.global_batch,
+            micro_batch: setting.micro_batch,
+            sequence: setting.sequence,
+            layers: spec.layers,
+            heads: spec.heads,
+            kv_heads: spec.kv_heads,
+            mlp: spec.mlp,
+            tensor: setting.tensor_parallel,
+            sequence_parallel: setting.sequence_parallel,
+            context: setting.context,
+            context_kind: setting.context_kind,
+            pipeline: 1,
+            chunks: 1,
+            group: 1,
+            data: 1,
+            zero: Zero::Nothing,
+            shards: 1,
+            order: Order::default(),
+            cut: match terms.space.cut {
+                CutSpace::Best => CutShape::Layout,
+                CutSpace::Even => CutShape::Even,
+            },
+            repeated: RepeatedLayers::None,
+            modules: setting.repeated,
+        }
     }
 }
 
@@ -324,12 +376,19 @@ pub fn shardings(terms: &Terms, division: &Division) -> Vec<Option<Sharded>> {
         };
         let given = (space.data_parallel.least == space.data_parallel.most).then_some(most);
         for data_parallel in given.map_or(replicas, |only| vec![only]) {
-            let allowed = data_parallel >= space.data_parallel.least.max(1)
-                && data_parallel <= most
-                && data_parallel * share.setting.context > 1;
-            let zeros = space.zero_with(ranks).iter().filter(|&&zero| zero >= Zero::Gradients);
-            if allowed {
-                found.extend(zeros.map(|&zero| Some(Sharded { zero, data_parallel, ranks })));
+            let n = data_parallel * share.setting.context;
+            let are_even = space.shards.is_none_or(|shards| n.is_multiple_of(shards));
+            if data_parallel < space.data_parallel.least.max(1) || data_parallel > most {
+                continue;
+            }
+            let zeros = space.zero_with(ranks);
+            let inside = zeros.iter().copied().filter(|&zero| zero >= Zero::Gradients);
+            let sharded = |zero: Zero| Some(Sharded { zero, data_parallel, ranks });
+            if n > 1 && are_even {
+                found.extend(inside.map(sharded));
+            } else if n == 1 && !zeros.is_empty() && inside.count() == zeros.len() {
+                // Alone, a replica has nobody to share with.
+                found.push(sharded(Zero::Nothing));
             }
         }
     }

@@ -27,6 +27,7 @@ use crate::placement::Choices;
 use crate::placement::Problem;
 use crate::placement::fewest_devices;
 use crate::placement::obstacle;
+use crate::placement::refusal;
 use crate::plan::GivenStrategy;
 use crate::plan::Job;
 use crate::plan::Limits;
@@ -98,7 +99,11 @@ fn infeasible(args: &Args, request: &Request, out: &mut dyn Write) -> Result<Exi
     let asked = request.asked(&request.terms)?;
     let problems: Vec<Problem> = asked.iter().map(Asked::problem).collect();
     let obstacles = problems.iter().map(|problem| (problem, obstacle(problem)));
-    let reason = report::reason(&Units::physical(), obstacles);
+    let refusal = problems.iter().find_map(refusal);
+    let reason = refusal.map_or_else(
+        || report::reason(&Units::physical(), obstacles),
+        |broken| format!("memory and devices would do, but {broken}"),
+    );
     if args.json {
         writeln!(out, "{:#}", report::infeasible(&request.question.model.name, &reason))?;
     } else {
@@ -234,7 +239,7 @@ impl Request {
                     asked.extend(terms.space.recompute.iter().map(|&recompute| Asked {
                         profile: profile.clone(),
                         job: job.clone(),
-                        choices: terms.choices(recompute, sharded),
+                        choices: training.choices(terms, at, (sharded, recompute)),
                     }));
                 }
                 Err(reason) => untimed = Some(reason),

@@ -2,6 +2,7 @@
 
 use crate::plan::Answer;
 use crate::plan::Flaw;
+use crate::plan::IllegalOrder;
 use crate::plan::Job;
 use crate::plan::Plan;
 use crate::plan::Profile;
@@ -55,6 +56,17 @@ pub enum Violation {
         later: usize,
         /// The stage of the second.
         earlier: usize,
+    },
+    /// Ranks cannot run their passes in this order.
+    #[error("the order of passes: {0}")]
+    Order(#[from] IllegalOrder),
+    /// Replicas share in groups that are not of one size.
+    #[error("{shards} replicas are said to share of {replicas}; a divisor is allowed")]
+    Shards {
+        /// How many share.
+        shards: u64,
+        /// How many there are.
+        replicas: u64,
     },
     /// There are fewer devices than the stages take.
     #[error("{needed} devices are needed, there are {available}")]
@@ -120,6 +132,12 @@ fn check_answer(profile: &Profile, job: &Job, claimed: &Answer) -> Result<(), Vi
     let n_layers = profile.n_layers();
     let placement = claimed.placement(n_layers).ok_or(Violation::Stages { n_layers })?;
     no_edge_runs_back(profile, claimed)?;
+    let micro_batches = job.micro_batches_per_pipeline(placement.data_parallel);
+    placement.schedule.check(placement.ranks(), micro_batches)?;
+    let replicas = placement.data_parallel.saturating_mul(profile.context);
+    if let Some(shards) = placement.shards.filter(|&n| n == 0 || !replicas.is_multiple_of(n)) {
+        return Err(Violation::Shards { shards, replicas });
+    }
     let found = Answer::new(profile, job, &placement);
     if found.devices > job.devices {
         let (needed, available) = (found.devices, job.devices);
@@ -199,11 +217,13 @@ mod tests {
     use super::*;
     use crate::plan::EndRules;
     use crate::plan::Links;
+    use crate::plan::PassOrder;
     use crate::plan::PerParameter;
     use crate::plan::Pipeline;
     use crate::plan::Placement;
     use crate::plan::Proof;
     use crate::plan::Recompute;
+    use crate::plan::StageAnswer;
     use crate::plan::TimeModel;
     use crate::plan::Units;
     use crate::plan::profile::tests::chain;
@@ -246,11 +266,18 @@ mod tests {
         assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
     }
 
+    /// Two virtual stages of one layer on each rank.
+    fn interleave(plan: &mut Plan, group: u64) {
+        plan.answer.schedule = PassOrder::Interleaved { chunks: 2, group };
+        let stage = |layer| StageAnswer { layers: vec![layer], ..plan.answer.stages[0].clone() };
+        plan.answer.stages = (0..4).map(stage).collect();
+    }
+
     type Breaking = fn(&mut Plan);
 
     #[test]
     fn each_way_to_break_a_plan_is_named() {
-        let breakings: [(Breaking, &str); 22] = [
+        let breakings: [(Breaking, &str); 25] = [
             (|p| p.schema = "phaze-outcome".into(), "phaze-outcome"),
             (|p| p.version = 2, "version 2"),
             (|p| p.profile.width = 0, "there are 0 width"),
@@ -262,6 +289,9 @@ mod tests {
             (|p| p.answer.stages[0].layers[0] = 1, "exactly once"),
             (|p| p.answer.stages[0].layers[0] = 99, "exactly once"),
             (|p| p.answer.stages.swap(0, 1), "runs back"),
+            (|p| interleave(p, 0), "groups of 0 micro-batches"),
+            (|p| p.answer.shards = Some(0), "0 replicas are said to share of 2"),
+            (|p| p.answer.shards = Some(3), "3 replicas are said to share of 2"),
             (|p| p.job.devices = 3, "4 devices are needed, there are 3"),
             (|p| p.job.micro_batches = 1, "there are 2 pipelines; allowed are 1 to 1"),
             (|p| p.job.memory = 9, "stage 0 needs 10 of memory, a device has 9"),
