@@ -98,20 +98,14 @@ pub fn question(
     let (known, hardware_text) = source::hardware(hardware, "hardware", read)?;
     let published = conventions.replaces_physics;
     let longest = found.spec.max_sequence;
-    let sequence = match published {
-        true => basics.sequence.unwrap_or(longest),
-        false => basics.sequence.unwrap_or_else(|| default_sequence(longest)),
-    };
-    let batch = match published {
-        true => PUBLISHED_BATCH,
-        false => nearest_batch(DEFAULT_BATCH_TOKENS, sequence),
-    };
+    let usual = if published { longest } else { default_sequence(longest) };
+    let sequence = basics.sequence.unwrap_or(usual);
+    let batch =
+        if published { PUBLISHED_BATCH } else { nearest_batch(DEFAULT_BATCH_TOKENS, sequence) };
     let global_batch = basics.global_batch.unwrap_or(batch);
     let attention = basics.attention.unwrap_or(conventions.attention);
-    let framework = match published {
-        true => Framework::Any,
-        false => basics.framework.or(known.framework).unwrap_or(Framework::Any),
-    };
+    let framework = basics.framework.or(known.framework).filter(|_| !published);
+    let framework = framework.unwrap_or(Framework::Any);
     let network = &known.physics.network;
     let widths = default_widths(&found, conventions, network);
     let micro_batches = default_micro_batches(global_batch);

@@ -105,9 +105,10 @@ impl Cost {
     /// When the last backward pass of all has ended.
     pub fn passes_end(&self) -> u128 {
         let largest = |times: &mut dyn Iterator<Item = u128>| times.max().unwrap_or(0);
-        match self.finished.is_empty() {
-            true => self.time_per_batch - largest(&mut self.ranks.iter().map(|r| r.after.all())),
-            false => largest(&mut self.finished.iter().copied()),
+        if self.finished.is_empty() {
+            self.time_per_batch - largest(&mut self.ranks.iter().map(|rank| rank.after.all()))
+        } else {
+            largest(&mut self.finished.iter().copied())
         }
     }
 

@@ -61,22 +61,17 @@ impl GivenStrategy {
         only(self.pipeline, &mut space.pipeline);
         only(self.chunks, &mut space.chunks);
         only(self.data, &mut space.data_parallel);
-        fn list<T>(value: Option<T>, list: &mut Vec<T>) {
-            if let Some(value) = value {
-                *list = vec![value];
-            }
-        }
-        list(self.tensor, &mut space.tensor_parallel);
-        list(self.sequence_parallel, &mut space.sequence_parallel);
-        list(self.context, &mut space.context_parallel);
-        list(self.context_kind, &mut space.context_kinds);
-        list(self.micro_batch, &mut space.micro_batches);
+        only_this(self.tensor, &mut space.tensor_parallel);
+        only_this(self.sequence_parallel, &mut space.sequence_parallel);
+        only_this(self.context, &mut space.context_parallel);
+        only_this(self.context_kind, &mut space.context_kinds);
+        only_this(self.micro_batch, &mut space.micro_batches);
         let zero = self.zero.and_then(|stage| Zero::of_stage(usize::try_from(stage).ok()?));
-        list(zero, &mut space.zero);
-        list(zero, &mut space.zero_in_pipelines);
+        only_this(zero, &mut space.zero);
+        only_this(zero, &mut space.zero_in_pipelines);
         space.group = self.group.or(space.group);
         space.shards = self.shards.or(space.shards);
-        list(self.order, &mut space.orders);
+        only_this(self.order, &mut space.orders);
         if let Some(recompute) = self.recompute {
             let (layers, modules) = match recompute {
                 GivenRecompute::None => (Recompute::None, Modules::NONE),
@@ -97,6 +92,13 @@ impl GivenStrategy {
     pub fn devices(&self) -> Option<u64> {
         let degrees = [self.tensor?, self.context.unwrap_or(1), self.pipeline?, self.data?];
         degrees.into_iter().try_fold(1_u64, u64::checked_mul)
+    }
+}
+
+/// Leaves of a list only the value that is given.
+fn only_this<T>(value: Option<T>, list: &mut Vec<T>) {
+    if let Some(value) = value {
+        *list = vec![value];
     }
 }
 

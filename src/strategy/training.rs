@@ -65,8 +65,11 @@ pub struct Training {
     /// more for plans that are confined to these.
     pub divisions: Vec<Arc<Division>>,
     /// The same with exchanges inside every layer, made when first asked for.
-    sharded: Arc<Mutex<BTreeMap<(usize, Sharded), Arc<Division>>>>,
+    sharded: Arc<Mutex<ShardedDivisions>>,
 }
+
+/// By the place of a division and what its replicas exchange.
+type ShardedDivisions = BTreeMap<(usize, Sharded), Arc<Division>>;
 
 /// Gradients or weights that replicas exchange inside every layer: then its passes depend on how
 /// many replicas there are.

@@ -164,10 +164,9 @@ impl RecomputeChoice {
     fn narrow(self, space: &mut StrategySpace) {
         let core = Modules::NONE.with(Module::CoreAttention);
         match self {
-            Self::None => space.recompute = vec![Recompute::None],
+            Self::None | Self::Selective => space.recompute = vec![Recompute::None],
             Self::Stage => space.recompute = vec![Recompute::Stage],
             Self::Full => space.recompute = vec![Recompute::EVERY_LAYER],
-            Self::Selective => space.recompute = vec![Recompute::None],
             Self::Auto => {}
         }
         match self {

@@ -10,6 +10,7 @@ use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
 use crate::input::Conventions;
 use crate::input::InputError;
+use crate::input::batch::default_sequence;
 use crate::input::batch::devices_of_nodes;
 use crate::input::batch::nearest_batch;
 use crate::input::batch::read_tokens;
@@ -88,7 +89,7 @@ fn search(args: &Args, request: &mut Request, out: &mut dyn Write) -> Result<Exi
     }
     report::text(&plan, out)?;
     args.draw(&plan, out)?;
-    report::alternatives(&plan, &request.alternatives(&best)?, out)?;
+    report::alternatives(&plan, &request.alternatives(&best), out)?;
     Ok(Exit::Done)
 }
 
@@ -252,7 +253,7 @@ impl Request {
     }
 
     /// What users ask next: what each choice brings.
-    fn alternatives(&self, best: &Best) -> Result<Vec<Alternative>, Refusal> {
+    fn alternatives(&self, best: &Best) -> Vec<Alternative> {
         let mut rows = Vec::new();
         let space = &self.terms.space;
         let with = |change: &dyn Fn(&mut StrategySpace)| {
@@ -260,35 +261,32 @@ impl Request {
             change(&mut terms.space);
             terms
         };
-        let mut add = |title: &str, terms: Terms| {
-            rows.push(self.alternative(title, &terms)?);
-            Ok::<(), Refusal>(())
-        };
+        let mut add = |title: &str, terms: Terms| rows.push(self.alternative(title, &terms));
         let chosen = &best.chosen.strategy;
         if self.whole != *space {
             let terms = Terms { space: self.whole.clone(), ..self.terms.clone() };
-            add("nothing given", terms)?;
+            add("nothing given", terms);
         }
         if space.framework != Framework::Any && self.whole == *space {
-            add("launchable or not", with(&|space| space.framework = Framework::Any))?;
+            add("launchable or not", with(&|space| space.framework = Framework::Any));
         }
         if space.tensor_parallel.len() > 1 {
             let others = |space: &mut StrategySpace| {
                 space.tensor_parallel.retain(|&width| width != chosen.tensor_parallel);
             };
-            add("with another width", with(&others))?;
+            add("with another width", with(&others));
         }
         if chosen.pipeline > 1 && space.pipeline.contains(1) {
-            add("without pipeline", with(&|space| space.pipeline = Limits::only(1)))?;
+            add("without pipeline", with(&|space| space.pipeline = Limits::only(1)));
         } else if space.pipeline.most > 1 {
             let deeper = Limits { least: 2, most: space.pipeline.most };
-            add("with a pipeline", with(&|space| space.pipeline = deeper))?;
+            add("with a pipeline", with(&|space| space.pipeline = deeper));
         }
-        Ok(rows)
+        rows
     }
 
     /// The fastest on these terms.
-    fn alternative(&self, title: &str, terms: &Terms) -> Result<Alternative, Refusal> {
+    fn alternative(&self, title: &str, terms: &Terms) -> Alternative {
         let fastest = match Training::new("", self.model.clone(), self.question.sequence, terms) {
             Err(_) => None,
             Ok(training) => {
@@ -298,7 +296,7 @@ impl Request {
         };
         let strategy =
             fastest.map(|best| (best.found.rank.time, best.chosen.strategy.to_string()));
-        Ok(Alternative { title: title.to_owned(), strategy })
+        Alternative { title: title.to_owned(), strategy }
     }
 }
 
@@ -329,10 +327,9 @@ fn question(args: &Args, name: &str) -> Result<(Question, StrategySpace), Refusa
         None => GivenStrategy::default(),
     };
     let (model, _) = source::model(name, &files::small)?;
-    let sequence = args.options.seq.unwrap_or(match args.published {
-        true => model.spec.max_sequence,
-        false => crate::input::batch::default_sequence(model.spec.max_sequence),
-    });
+    let longest = model.spec.max_sequence;
+    let usual = if args.published { longest } else { default_sequence(longest) };
+    let sequence = args.options.seq.unwrap_or(usual);
     let basics = Basics {
         model: name,
         hardware: &design.name,
