@@ -83,6 +83,21 @@ pub struct Basics<'a> {
     pub framework: Option<Framework>,
 }
 
+impl<'a> Basics<'a> {
+    /// A model on so many devices of an accelerator, everything else as by default.
+    pub fn new(model: &'a str, hardware: &'a str, devices: u64) -> Self {
+        Self {
+            model,
+            hardware,
+            devices,
+            sequence: None,
+            global_batch: None,
+            attention: None,
+            framework: None,
+        }
+    }
+}
+
 /// The question that a model, an accelerator and a number of devices ask, every default filled in;
 /// `read` opens the files that they name.
 ///
