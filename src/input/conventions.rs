@@ -93,6 +93,16 @@ impl Conventions {
                 || *zero == Zero::Nothing && !framework.pipelines()
         };
         let core = Modules::NONE.with(Module::CoreAttention);
+        let (recompute, repeated) = match (framework, attention) {
+            // These repeat all layers or none, and no modules by themselves.
+            (Framework::Torchtitan | Framework::Maxtext, _) => {
+                (vec![Recompute::None, Recompute::EVERY_LAYER], vec![Modules::NONE])
+            }
+            // Attention that keeps no scores has nothing to gain from being repeated.
+            (_, Attention::Recomputed) => (plain.recompute.clone(), vec![Modules::NONE]),
+            (_, Attention::Stored) => (plain.recompute.clone(), vec![Modules::NONE, core]),
+        };
+        let is_known = |order: &Order| framework.orders().contains(order);
         StrategySpace {
             sequence_parallel: vec![false, true],
             context_kinds: vec![ContextKind::Ring, ContextKind::Gather, ContextKind::Ulysses],
@@ -100,13 +110,13 @@ impl Conventions {
             chunks: Limits::ALL,
             zero: framework.zero_stages().to_vec(),
             // Beyond state, gradients would be exchanged for every micro-batch of a pipeline.
-            zero_in_pipelines: [Zero::Nothing, Zero::State].into_iter().filter(with_pipeline).collect(),
-            orders: Order::MEGATRON.to_vec(),
-            repeated: match attention {
-                // Attention that keeps no scores has nothing to gain from being repeated.
-                Attention::Recomputed => vec![Modules::NONE],
-                Attention::Stored => vec![Modules::NONE, core],
-            },
+            zero_in_pipelines: [Zero::Nothing, Zero::State]
+                .into_iter()
+                .filter(with_pipeline)
+                .collect(),
+            orders: Order::MEGATRON.into_iter().filter(is_known).collect(),
+            recompute,
+            repeated,
             framework,
             ..plain
         }
@@ -128,6 +138,23 @@ mod tests {
         for published in [false, true] {
             let name = Conventions::of(published).hardware;
             assert!(hardware::preset(name, "test").is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_framework_never_accepts_is_not_searched() {
+        for framework in Framework::ALL {
+            let space = |attention| Conventions::OURS.space(vec![1], vec![1], attention, framework);
+            for space in [space(Attention::Stored), space(Attention::Recomputed)] {
+                let known = |order: &Order| framework.orders().contains(order);
+                assert!(space.orders.iter().all(known), "{framework}");
+                let shared = |zero: &Zero| framework.zero_stages().contains(zero);
+                assert!(space.zero.iter().chain(&space.zero_in_pipelines).all(shared));
+                let some = framework == Framework::Megatron || framework == Framework::Any;
+                assert!(some || !space.recompute.contains(&Recompute::AsNeeded), "{framework}");
+                assert!(some || space.repeated == [Modules::NONE], "{framework}");
+                assert!(space.recompute.is_sorted() && space.orders.is_sorted());
+            }
         }
     }
 
