@@ -25,7 +25,9 @@ use crate::certify::Question;
 use crate::model::Attention;
 use crate::model::Model;
 use crate::model::Optimizer;
+use crate::parallel::Setting;
 use crate::parallel::frameworks::Framework;
+use crate::parallel::legal_contexts;
 use crate::parallel::legal_widths;
 use crate::parallel::zero::Zero;
 use crate::plan::Recompute;
@@ -251,7 +253,13 @@ impl RequestFile {
         space.context_kinds.truncate(1);
         space.context_parallel = match &job.context_parallel {
             Some(degrees) => ascending(degrees),
-            None if is_long && !published => vec![1, 2, 4, 8, 16],
+            None if is_long && !published => {
+                let is_allowed = |&degree: &u64| {
+                    let mut each = models.iter().zip(sequences);
+                    each.any(|(model, &sequence)| divides(model, sequence, degree))
+                };
+                [1, 2, 4, 8, 16].into_iter().filter(is_allowed).collect()
+            }
             None => vec![1],
         };
         if let Some(sequence_parallel) = job.sequence_parallel {
@@ -330,6 +338,12 @@ pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
     if let Some(odd) = widths.iter().find(|&width| !legal.contains(width)) {
         return Err(illegal_width(*odd, &request, &models, file));
     }
+    for &degree in &request.strategies.context_parallel {
+        let mut each = request.models.iter().zip(&models);
+        if !each.any(|(asked, model)| divides(model, asked.sequence, degree)) {
+            return Err(illegal_context(degree, &request, &models, file));
+        }
+    }
     let file = file.to_owned();
     Setup::new(request, models, physics).map_err(|reason| InputError::Senseless { file, reason })
 }
@@ -362,6 +376,24 @@ fn illegal_width(width: u64, request: &Request, models: &[Model], file: &str) ->
     let legal: Vec<String> = legal.collect();
     let problem = "is a tensor-parallel width that no model allows";
     Field::new(file, "job.tensor_parallel").value(&width.to_string(), problem, &legal.join("; "))
+}
+
+/// Whether so many devices can share a sequence of a model.
+fn divides(model: &Model, sequence: u64, degree: u64) -> bool {
+    let setting = Setting { sequence, ..Setting::ALONE };
+    legal_contexts(&model.spec, setting, degree).contains(&degree)
+}
+
+fn illegal_context(degree: u64, request: &Request, models: &[Model], file: &str) -> InputError {
+    let legal = request.models.iter().zip(models).map(|(asked, model)| {
+        let setting = Setting { sequence: asked.sequence, ..Setting::ALONE };
+        let degrees = legal_contexts(&model.spec, setting, 64);
+        let degrees: Vec<String> = degrees.iter().map(u64::to_string).collect();
+        format!("{} tokens of {} allow {}", asked.sequence, asked.name, degrees.join(", "))
+    });
+    let legal: Vec<String> = legal.collect();
+    let problem = "is a context-parallel degree that divides no model's sequence";
+    Field::new(file, "job.context_parallel").value(&degree.to_string(), problem, &legal.join("; "))
 }
 
 /// The same values upwards, each once.
@@ -528,6 +560,12 @@ mod tests {
         assert!(refused.contains("`job.tensor_parallel = 2`"), "{refused}");
         assert!(refused.contains("gpt2-xl allows 1, 5, 25"), "{refused}");
         assert!(ready(&format!("{both}[job]\ntensor_parallel = [1, 2, 5]")).is_ok());
+        let refused = ready(&format!("{model}[job]\ncontext_parallel = [1, 3]")).unwrap_err();
+        assert!(refused.contains("`job.context_parallel = 3` is a context-parallel"), "{refused}");
+        assert!(
+            refused.contains("1024 tokens of gpt2-xl allow 1, 2, 4, 8, 16, 32, 64"),
+            "{refused}"
+        );
     }
 
     #[test]
@@ -596,6 +634,15 @@ mod tests {
             ("job = 3", "found integer `3`, expected a table"),
             ("[search]\nobjective = \"througput\"", "did you mean `throughput`?"),
             ("[search]\npower_cap_w = -3.0", "is no power"),
+            ("[job]\nzero = 4", "`job.zero = 4` is out of range; allowed are 0 to 3"),
+            ("[job]\nreserve = 1.0", "`job.reserve = 1` is out of range; allowed are 0 to 0.999"),
+            ("[job]\nreserve = -0.1", "`job.reserve = -0.1` is out of range"),
+            ("[job]\nlaunchable = \"megatrom\"", "did you mean `megatron`?"),
+            ("[job]\nrecompute = [\"sometimes\"]", "unknown `job.recompute` `sometimes`"),
+            ("[job]\ncontext_parallel = [0]", "`job.context_parallel = 0` is out of range"),
+            ("[job]\ncontext_parallel = []", "`job.context_parallel` is missing"),
+            ("[job]\nstrategy = \"t=x\"", "job: `t = x` is no whole number; give"),
+            ("[job]\nstrategy = \"p=1,v=2\"", "gives several chunks to a pipeline of one rank"),
         ];
         for (text, expected) in cases {
             let error = complete(text).unwrap_err();

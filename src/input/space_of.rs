@@ -1,5 +1,7 @@
 //! Checks of a space of strategies, which may come from a saved file.
 
+use serde::Serialize;
+
 use super::InputError;
 use super::numbers::Field;
 use super::place::LARGEST_DEGREE;
@@ -71,12 +73,12 @@ pub(super) fn validate(
 }
 
 /// Values upwards, each once, at least one.
-fn ascending<T: Ord>(field: &Field, list: &[T]) -> Result<(), InputError> {
+fn ascending<T: Ord + Serialize>(field: &Field, list: &[T]) -> Result<(), InputError> {
     if list.is_empty() {
         return Err(field.missing("give at least one value"));
     }
-    if !list.is_sorted_by(|a, b| a < b) {
-        return Err(field.missing("give every value once, in order"));
-    }
-    Ok(())
+    let Some(pair) = list.windows(2).find(|pair| pair[0] >= pair[1]) else { return Ok(()) };
+    let word = |value: &T| serde_json::to_string(value).unwrap_or_default();
+    let found = format!("{}, {}", word(&pair[0]), word(&pair[1]));
+    Err(field.value(&found, "is not ascending", "list values upwards, each once"))
 }

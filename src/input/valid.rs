@@ -180,16 +180,47 @@ mod tests {
             ("/devices", json!(u64::MAX), "`job.devices"),
             ("/devices", json!(-1), "-1"),
             ("/global_batch", json!(1_u64 << 40), "`job.global_batch"),
-            ("/micro_batches", json!([]), "`job.micro_batches` is missing"),
-            ("/micro_batches", json!([0]), "`job.micro_batches = 0`"),
-            ("/micro_batches", json!([3]), "does not divide"),
-            ("/micro_batches", json!([2, 1]), "is not ascending"),
-            ("/micro_batches", json!([2, 2]), "is not ascending"),
-            ("/tensor_parallel", json!([]), "`job.tensor_parallel` is missing"),
-            ("/tensor_parallel", json!([1_u64 << 60]), "`job.tensor_parallel"),
-            ("/recompute", json!([]), "`job.recompute` is missing"),
-            ("/recompute", json!(["stage", "none"]), "reorders"),
-            ("/recompute", json!(["none", "none"]), "repeats"),
+            ("/strategies/micro_batches", json!([]), "`job.micro_batches` is missing"),
+            ("/strategies/micro_batches", json!([0]), "`job.micro_batches = 0`"),
+            ("/strategies/micro_batches", json!([3]), "does not divide"),
+            ("/strategies/micro_batches", json!([2, 1]), "is not ascending"),
+            ("/strategies/micro_batches", json!([2, 2]), "is not ascending"),
+            ("/strategies/tensor_parallel", json!([]), "`job.tensor_parallel` is missing"),
+            ("/strategies/tensor_parallel", json!([1_u64 << 60]), "`job.tensor_parallel"),
+            ("/strategies/recompute", json!([]), "`job.recompute` is missing"),
+            (
+                "/strategies/recompute",
+                json!(["stage", "none"]),
+                "`job.recompute = \"stage\", \"none\"` is not",
+            ),
+            ("/strategies/recompute", json!(["none", "none"]), "is not ascending; list values"),
+            (
+                "/strategies/recompute",
+                json!(["often"]),
+                "\"often\" is no recompute choice; allowed",
+            ),
+            ("/strategies/context_parallel", json!([]), "`job.context_parallel` is missing"),
+            ("/strategies/context_parallel", json!([0]), "`job.context_parallel = 0`"),
+            ("/strategies/context_kinds", json!([]), "`job.context_kinds` is missing"),
+            ("/strategies/context_kinds", json!(["mesh"]), "unknown variant `mesh`"),
+            (
+                "/strategies/sequence_parallel",
+                json!([true, false]),
+                "`job.sequence_parallel = true, f",
+            ),
+            ("/strategies/zero", json!([]), "`job.zero` is missing"),
+            ("/strategies/orders", json!([]), "`job.orders` is missing"),
+            ("/strategies/pipeline", json!({"least": 0, "most": 1}), "`job.pipeline = 0`"),
+            (
+                "/strategies/pipeline",
+                json!({"least": 3, "most": 2}),
+                "`job.pipeline = 3 to 2` is no range",
+            ),
+            ("/strategies/chunks", json!({"least": 2, "most": 1}), "the least comes first"),
+            ("/strategies/group", json!(0), "`job.group = 0`"),
+            ("/strategies/shards", json!(0), "`job.shards = 0`"),
+            ("/reserve_per_mille", json!(1000), "`job.reserve = 1000` is no part of a memory"),
+            ("/reserve_per_mille", json!(-1), "allowed are 0 to 999 thousandths"),
             ("/optimizer", json!("foo"), "unknown variant `foo`, expected one of `adam-mixed`"),
             ("/attention", json!("flash"), "unknown variant `flash`"),
             ("/rule", json!("any"), "unknown variant `any`, expected `alone` or `own-kind`"),
@@ -240,7 +271,10 @@ mod tests {
         let with = |pointer: &str, value: Value| {
             setup_of(forged(pointer, &value).unwrap(), "outcome.json").unwrap_err().to_string()
         };
-        assert!(with("/tensor_parallel", json!([1, 3])).contains("`job.tensor_parallel = 3`"));
+        assert!(
+            with("/strategies/tensor_parallel", json!([1, 3]))
+                .contains("`job.tensor_parallel = 3`")
+        );
         let refused = with("/space/hbm_gib", json!([48]));
         assert!(refused.contains("nearest are 32 and 64"), "{refused}");
         assert!(with("/hardware/name", json!("tpuv9")).contains("unknown hardware `tpuv9`"));

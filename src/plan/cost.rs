@@ -186,9 +186,9 @@ pub fn cost(profile: &Profile, job: &Job, placement: &Placement) -> Cost {
         TimeModel::OneForwardOneBackward => {
             let after: Vec<_> = cost.ranks.iter().map(|rank| rank.after).collect();
             let finished = finished(&cost, placement.schedule, n_ranks, rules.delay());
-            cost.time_per_batch = finished.as_ref().map_or(u128::MAX, |finished| {
-                batch_time(finished, &after, job.ends.step_start)
-            });
+            cost.time_per_batch = finished
+                .as_ref()
+                .map_or(u128::MAX, |finished| batch_time(finished, &after, job.ends.step_start));
             cost.finished = finished.unwrap_or_default();
         }
     }

@@ -13,8 +13,8 @@ use super::StrategySpace;
 use crate::model::Module;
 use crate::model::Modules;
 use crate::parallel::ContextKind;
-use crate::parallel::zero::Zero;
 use crate::parallel::Order;
+use crate::parallel::zero::Zero;
 
 /// A strategy as far as a user gives it; what is `None` is searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

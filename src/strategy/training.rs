@@ -167,14 +167,7 @@ impl Training {
         }
         let flops_per_sequence = flops_per_sequence(&model, sequence)?;
         let name = name.to_owned();
-        Ok(Self {
-            name,
-            model,
-            sequence,
-            flops_per_sequence,
-            divisions,
-            sharded: Arc::default(),
-        })
+        Ok(Self { name, model, sequence, flops_per_sequence, divisions, sharded: Arc::default() })
     }
 
     /// A division, with what replicas exchange inside every layer where they do.

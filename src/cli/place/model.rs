@@ -294,8 +294,7 @@ impl Request {
                 planner.best_on(&self.chip)
             }
         };
-        let strategy =
-            fastest.map(|best| (best.found.rank.time, best.chosen.strategy.to_string()));
+        let strategy = fastest.map(|best| (best.found.rank.time, best.chosen.strategy.to_string()));
         Alternative { title: title.to_owned(), strategy }
     }
 }
@@ -307,8 +306,8 @@ fn width_or_context_given(
     width: u64,
     context: u64,
 ) -> bool {
-    let widths = whole.tensor_parallel != space.tensor_parallel
-        || !whole.tensor_parallel.contains(&width);
+    let widths =
+        whole.tensor_parallel != space.tensor_parallel || !whole.tensor_parallel.contains(&width);
     let contexts = whole.context_parallel != space.context_parallel
         || !whole.context_parallel.contains(&context);
     widths || contexts

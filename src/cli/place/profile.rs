@@ -135,12 +135,7 @@ fn upper_limit(profiled: &Profiled, problem: &Problem, found: &Found) -> f64 {
     profiled.units.time(ticks) * (1.0 + 1e-9)
 }
 
-fn plan(
-    file: &ProfileFile,
-    profiled: &Profiled,
-    problem: &Problem,
-    found: &Found,
-) -> Plan {
+fn plan(file: &ProfileFile, profiled: &Profiled, problem: &Problem, found: &Found) -> Plan {
     let Profiled { units, job, .. } = profiled;
     let plan = Plan {
         schema: Plan::SCHEMA.into(),
