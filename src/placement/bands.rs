@@ -45,8 +45,8 @@ impl Bands {
             if !costs.leads(from, to) {
                 continue;
             }
-            let fits = costs.stage(place, from, to).filter(|stage| stage.load() <= self.cap);
-            let goes_on = fits.is_some_and(|figures| then(to, figures));
+            let figures = figures(costs, (place, from, to), self.cap);
+            let goes_on = figures.is_some_and(|figures| then(to, figures));
             if !goes_on && grows {
                 break;
             }
@@ -54,12 +54,20 @@ impl Bands {
     }
 }
 
-fn fits(
+/// A stage that fits under the cap.
+fn figures(
     costs: &impl StageCosts,
     (place, from, to): (usize, usize, usize),
     cap: u64,
-) -> Option<u64> {
-    costs.stage(place, from, to).map(|figures| figures.load()).filter(|&load| load <= cap)
+) -> Option<StageFigures> {
+    if costs.least_stage_load(from, to) > cap {
+        return None;
+    }
+    costs.stage(place, from, to).filter(|figures| figures.load() <= cap)
+}
+
+fn fits(costs: &impl StageCosts, stage: (usize, usize, usize), cap: u64) -> Option<u64> {
+    figures(costs, stage, cap).map(|figures| figures.load())
 }
 
 /// Of a monotone chain, a state by place that no stages under the cap reach beyond; `None` where the
@@ -117,9 +125,24 @@ fn with_enough_left(
     Some(states)
 }
 
-/// A path of a monotone chain whose slowest load is about as small as can be and at most `cap`;
-/// `None` where none is found by letting every stage reach as far as it can.
-pub(super) fn balanced(costs: &impl StageCosts, n_stages: usize, cap: u64) -> Option<Vec<usize>> {
+/// What is known of the paths of a monotone chain whose slowest load is small.
+pub(super) enum Balanced {
+    /// One whose slowest load is about as small as can be.
+    Path(Vec<usize>),
+    /// None is found by letting every stage reach as far as it can.
+    Unknown,
+    /// The slowest load of every path is too slow.
+    Hopeless,
+}
+
+/// A path of a monotone chain whose slowest load is about as small as can be and at most `cap`, unless
+/// the slowest load of every path is one that is `too_slow`.
+pub(super) fn balanced(
+    costs: &impl StageCosts,
+    n_stages: usize,
+    cap: u64,
+    too_slow: impl Fn(u64) -> bool,
+) -> Balanced {
     let path_under = |cap: u64| {
         highest(costs, n_stages, cap).filter(|path| path.windows(2).all(|at| at[0] < at[1]))
     };
@@ -127,7 +150,7 @@ pub(super) fn balanced(costs: &impl StageCosts, n_stages: usize, cap: u64) -> Op
         let load = |(place, at): (usize, &[usize])| fits(costs, (place, at[0], at[1]), cap);
         path.windows(2).enumerate().filter_map(load).max().unwrap_or(0)
     };
-    let mut found = path_under(cap)?;
+    let Some(mut found) = path_under(cap) else { return Balanced::Unknown };
     let mut too_low = costs.least_load(0).div_ceil(n_stages as u64).saturating_sub(1);
     let mut enough = slowest(&found);
     // Invariant: no path was found under `too_low`, and one is under `enough`.
@@ -138,8 +161,13 @@ pub(super) fn balanced(costs: &impl StageCosts, n_stages: usize, cap: u64) -> Op
                 enough = slowest(&path);
                 found = path;
             }
-            None => too_low = middle,
+            None => {
+                too_low = middle;
+                if too_slow(middle + 1) && highest(costs, n_stages, middle).is_none() {
+                    return Balanced::Hopeless;
+                }
+            }
         }
     }
-    Some(found)
+    Balanced::Path(found)
 }

@@ -1,5 +1,6 @@
 //! What is free to choose when layers are placed, and every shape that follows from it.
 
+use std::cell::Cell;
 use std::ops::RangeInclusive;
 
 use super::Choice;
@@ -144,7 +145,12 @@ pub(super) struct Sums {
     /// Loads of the layers of a chain.
     loads: LayerLoads,
     is_chain: bool,
+    /// What was exchanged in the shape that was asked for last: neighbours mostly exchange the same.
+    last: Cell<Option<(ExchangeKey, Exchanged)>>,
 }
+
+/// What exchanges depend on.
+type ExchangeKey = (usize, Range, Zero, Order, Option<u64>);
 
 /// Ticks of exchanges among replicas, at the least.
 #[derive(Clone, Copy, Default)]
@@ -197,6 +203,7 @@ impl Sums {
                 .map(|kind| (profile.kinds[kind].parameters, count(kind)))
                 .collect(),
             is_chain,
+            last: Cell::new(None),
             slowest,
             repeated: match profile.kinds.get(most).filter(|_| is_chain) {
                 Some(kind) => (count(most), load(kind), kind.repeatable),
@@ -223,7 +230,18 @@ impl Sums {
     }
 
     /// What replicas exchange in a shape with any of these numbers of pipelines.
-    fn exchanged(&self, problem: &Problem, shape: &Shape, (fewest, most): Range) -> Exchanged {
+    fn exchanged(&self, problem: &Problem, shape: &Shape, pipelines: Range) -> Exchanged {
+        let key = (shape.ranks, pipelines, shape.zero, shape.order, shape.shards);
+        if let Some((_, known)) = self.last.get().filter(|(known, _)| *known == key) {
+            return known;
+        }
+        let found = self.exchanged_among(problem, shape, pipelines);
+        self.last.set(Some((key, found)));
+        found
+    }
+
+    fn exchanged_among(&self, problem: &Problem, shape: &Shape, pipelines: Range) -> Exchanged {
+        let (fewest, most) = pipelines;
         let Problem { profile, job, .. } = *problem;
         // Where every pair is alike, a larger group is never faster.
         let tried = match most - fewest {
@@ -309,6 +327,21 @@ impl Sums {
         wiring.gather(self.smallest).saturating_mul(2)
     }
 
+    /// Ticks that no layout can beat where only even ones are compared.
+    fn least_of_family(&self, problem: &Problem, shape: &Shape, micro_batches: u64) -> u128 {
+        let (n_layers, ranks) = (self.loads.n_layers(), shape.ranks);
+        let n_stages = ranks * shape.schedule.chunks();
+        if problem.choices.layouts == Family::Near
+            || problem.choices.cut == CutChoice::Even
+            || all_are_compared(n_layers, n_stages)
+        {
+            return 0;
+        }
+        let even = even_layouts(n_layers, n_stages);
+        let times = even.iter().map(|sizes| self.loads.least_of(sizes, ranks, micro_batches));
+        times.min().unwrap_or(0)
+    }
+
     /// Ticks that no cut of a shape with any of these numbers of pipelines can beat.
     pub(super) fn least_time(
         &self,
@@ -340,7 +373,8 @@ impl Sums {
             }
             PassOrder::Interleaved { .. } => {
                 let any = least_layout_time(&self.loads, shape.ranks, micro_batches, 0);
-                (u128::from(micro_batches) * u128::from(slowest)).max(total).max(any)
+                let each = self.least_of_family(problem, shape, micro_batches);
+                (u128::from(micro_batches) * u128::from(slowest)).max(total).max(any).max(each)
             }
         };
         let exchanged = self.exchanged(problem, shape, pipelines);
@@ -376,8 +410,9 @@ pub(super) fn least_uncompared(problem: &Problem, sums: &Sums) -> Option<u128> {
     let least = ranks.flat_map(|ranks| {
         let chunks = (*choices.chunks.start()).max(2)..=(n_layers / ranks).min(*choices.chunks.end());
         let open = chunks.into_iter().any(|chunks| !all_are_compared(n_layers, ranks * chunks));
-        let pipelines = if open { pipelines(problem, ranks) } else { Vec::new() };
-        pipelines.into_iter().map(move |(fewest, _)| {
+        // The more pipelines, the fewer micro-batches each has.
+        let most = if open { pipelines(problem, ranks).pop() } else { None };
+        most.into_iter().map(move |(fewest, _)| {
             let micro_batches = job.micro_batches_per_pipeline(fewest);
             least_layout_time(&sums.loads, ranks, micro_batches, 0)
         })
@@ -394,19 +429,23 @@ pub(super) struct Degrees {
     pub bound: Rank,
 }
 
-/// Every number of ranks and of pipelines.
-pub(super) fn degrees(problem: &Problem, sums: &Sums) -> Vec<Degrees> {
+/// Every number of ranks and of pipelines that may rank before `limit`.
+pub(super) fn degrees(problem: &Problem, sums: &Sums, limit: Option<Rank>) -> Vec<Degrees> {
     let Problem { profile, job, choices } = *problem;
     let per_rank = problem.devices_per_rank();
     let most_ranks = usize::try_from(job.devices / per_rank).unwrap_or(usize::MAX);
     let most_ranks = most_ranks.min(profile.n_layers()).min(*choices.ranks.end());
     let mut found = Vec::new();
     for ranks in (*choices.ranks.start()).max(1)..=most_ranks {
-        for (fewest, most) in pipelines(problem, ranks) {
+        for (fewest, most) in pipelines(problem, ranks).into_iter().rev() {
             let micro_batches = job.micro_batches_per_pipeline(fewest);
             let time = sums.least_of_any_schedule(ranks, micro_batches);
             let devices = fewest.saturating_mul(per_rank).saturating_mul(ranks as u64);
             let bound = Rank { time, devices, stages: ranks, choice: Choice::default() };
+            // Fewer pipelines have more micro-batches each, and take longer.
+            if limit.is_some_and(|limit| limit.time < time) {
+                break;
+            }
             found.push(Degrees { ranks, pipelines: (fewest, most), bound });
         }
     }

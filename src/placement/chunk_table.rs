@@ -21,7 +21,7 @@ pub(super) struct ChunkTable<'a> {
     rules: StageRules<'a>,
     layers: Vec<usize>,
     ranks: usize,
-    known: RefCell<HashMap<(bool, usize, usize), (StageCost, u64)>>,
+    known: RefCell<HashMap<ChunkKey, (StageCost, u64)>>,
     n_stages: usize,
     /// By whether a rank is the first, whether it is the last, and the sizes of its chunks, where
     /// layers between the first and the last are alike: what it holds and what follows.
@@ -31,6 +31,9 @@ pub(super) struct ChunkTable<'a> {
     /// Whether a layout was left out because it takes too much memory.
     is_tight: Cell<bool>,
 }
+
+/// Whether it is the last virtual stage, and its layers.
+type ChunkKey = (bool, usize, usize);
 
 type RankKey = (bool, bool, Vec<usize>);
 
@@ -70,10 +73,11 @@ impl<'a> ChunkTable<'a> {
     fn cost(&self, stage: usize, from: usize, to: usize) -> (StageCost, u64) {
         // Costs depend on the place only in that the last one sends nothing on.
         let inner = self.are_alike && from > 0 && to < self.layers.len();
-        let key = match inner {
+        let key = if inner {
             // The layers after the first stand for all between.
-            true => (false, 1, 1 + to - from),
-            false => (stage + 1 == self.n_stages, from, to),
+            (false, 1, 1 + to - from)
+        } else {
+            (stage + 1 == self.n_stages, from, to)
         };
         if let Some(&known) = self.known.borrow().get(&key) {
             return known;

@@ -84,7 +84,7 @@ impl<'a, C: States> Joint<'a, C> {
     pub(super) fn solve(mut self) -> Solved {
         let sums = Sums::new(self.problem);
         let mut items: Vec<Item> =
-            degrees(self.problem, &sums).into_iter().map(Item::Degrees).collect();
+            degrees(self.problem, &sums, self.limit).into_iter().map(Item::Degrees).collect();
         let mut queue: BinaryHeap<Reverse<(Rank, usize)>> =
             items.iter().enumerate().map(|(at, item)| Reverse((item.bound(), at))).collect();
         while let Some(Reverse((bound, at))) = queue.pop() {
@@ -111,7 +111,7 @@ impl<'a, C: States> Joint<'a, C> {
     /// Whether some cut of some shape fits.
     pub(super) fn fits(&mut self) -> bool {
         let sums = Sums::new(self.problem);
-        let all: Vec<Candidate> = degrees(self.problem, &sums)
+        let all: Vec<Candidate> = degrees(self.problem, &sums, None)
             .iter()
             .flat_map(|degrees| candidates(self.problem, &sums, degrees))
             .collect();

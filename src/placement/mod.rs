@@ -252,7 +252,7 @@ pub fn fits(problem: &Problem) -> bool {
 pub fn every_shape(problem: &Problem, every_number: bool) -> Vec<(Shape, u128)> {
     let sums = choices::Sums::new(problem);
     let mut found = Vec::new();
-    for degrees in choices::degrees(problem, &sums) {
+    for degrees in choices::degrees(problem, &sums, None) {
         let candidates = if every_number {
             choices::every_candidate(problem, &sums, &degrees)
         } else {

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::hash::Hasher;
 
 use super::States;
 use super::Problem;
@@ -24,11 +26,44 @@ pub(super) struct StageTable<'a, C> {
     follows: u64,
     /// Whether a stage was left out because it takes too much memory.
     is_tight: Cell<bool>,
-    known: RefCell<HashMap<Key, Option<StageFigures>>>,
+    known: RefCell<HashMap<Key, Option<StageFigures>, Spread>>,
 }
 
-/// What the figures of a stage depend on: its place and its content.
-type Key = ([u64; 2], Content);
+/// What the figures of a stage depend on, its place and its content, each number in bits of its own.
+type Key = u64;
+
+/// How many stages are after a place, in 12 bits, which ends of the pipeline it is, and content.
+fn key(after: u64, end: u64, [kind, first, second]: Content) -> Key {
+    debug_assert!(after < 1 << 12 && kind < 1 << 12 && first.max(second) < 1 << 17);
+    let content = (kind as u64) << 34 | (first as u64) << 17 | second as u64;
+    (after << 2 | end) << 46 | content
+}
+
+/// Keys are spread by one multiplication: they are looked up far more often than figures are made.
+#[derive(Clone, Copy, Default)]
+struct Spread(u64);
+
+impl BuildHasher for Spread {
+    type Hasher = Self;
+
+    fn build_hasher(&self) -> Self {
+        Self(0)
+    }
+}
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
 
 /// Which layers a stage holds, told alike for stages of the same kinds of layers.
 type Content = [usize; 3];
@@ -124,17 +159,13 @@ impl<'a, C: States> StageTable<'a, C> {
     /// Whether some cut fits: every stage takes as many layers as it can hold, the first ones
     /// first. Memory grows with a stage, so that nothing holds more than this.
     pub(super) fn fits_somehow(&self) -> bool {
-        let fits = self.takes_all();
-        self.is_tight.set(false);
-        fits
-    }
-
-    fn takes_all(&self) -> bool {
         let end = self.cuts.n_states() - 1;
         let mut from = 0;
         for place in 0..self.ranks {
             let left = self.ranks - 1 - place;
-            let fits = |to: usize| self.stage(place, from, to).is_some();
+            let fits = |to: usize| {
+                self.rules.filled(place, &self.cuts.layers(from, to)).1 <= self.memory
+            };
             if left == 0 {
                 return from < end && fits(end);
             }
@@ -182,7 +213,7 @@ impl<C: States> StageCosts for StageTable<'_, C> {
         let after = (self.ranks - 1 - place) as u64;
         // At the ends of a pipeline a stage may share a table or send one way only.
         let end = u64::from(place == 0) + 2 * u64::from(after == 0);
-        let key = ([after.min(self.micro_batches), end], self.runs.content(from, to));
+        let key = key(after.min(self.micro_batches), end, self.runs.content(from, to));
         let known = self.known.borrow().get(&key).copied();
         let found = known.unwrap_or_else(|| {
             let found = self.figures(place, &self.cuts.layers(from, to));
@@ -201,6 +232,13 @@ impl<C: States> StageCosts for StageTable<'_, C> {
 
     fn is_monotone(&self) -> bool {
         self.n_narrow == 0 && self.runs.tells_alike()
+    }
+
+    fn least_stage_load(&self, from: usize, to: usize) -> u64 {
+        // On a chain what is left at a state is a part of what is left before it.
+        let is_chain = self.is_monotone();
+        let (from, to) = (self.split(from).0, self.split(to).0);
+        if is_chain { self.cuts.least_work(from).saturating_sub(self.cuts.least_work(to)) } else { 0 }
     }
 
     fn follows(&self) -> u64 {

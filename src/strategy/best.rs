@@ -123,9 +123,9 @@ impl Planner<'_> {
         let price = |variant: &Variant| self.terms.price.of(variant.least);
         variants.sort_unstable_by_key(|v| (price(v), v.division, v.sharded, v.recompute));
         let mut timed = TimedDivisions::new();
-        let Searched { best, open } = self.search(chip, &variants, &mut timed);
+        let Searched { best, open } = self.search((chip, bound), &variants, &mut timed);
         let Candidate { score, found } = best?;
-        let least = self.least_price(chip, &variants, &timed, score.0);
+        let least = self.least_price((chip, bound), &variants, &timed, score.0);
         let (_, _, way) = score;
         let timed = timed.remove(&way).flatten()?;
         let open = open.filter(|&least| least < found.rank.time);
@@ -158,12 +158,12 @@ impl Planner<'_> {
 
     fn search(
         &self,
-        chip: &Accelerator,
+        (chip, bound): (&Accelerator, &SpaceBound),
         variants: &[Variant],
         timed: &mut TimedDivisions,
     ) -> Searched {
         if self.terms.price == Price::Time && self.terms.power_cap_w.is_none() {
-            fastest::search(self, chip, variants, timed)
+            fastest::search(self, (chip, bound), variants, timed)
         } else {
             cheapest::search(self, chip, variants, timed)
         }
@@ -172,7 +172,7 @@ impl Planner<'_> {
     /// The price if every schedule that is not proved ended at its bound; else the price itself.
     fn least_price(
         &self,
-        chip: &Accelerator,
+        on: (&Accelerator, &SpaceBound),
         variants: &[Variant],
         timed: &TimedDivisions,
         price: u128,
@@ -191,7 +191,7 @@ impl Planner<'_> {
                 kind.backward = passes.backward.proof.lower_bound.min(kind.backward);
             }
         }
-        let found = self.search(chip, variants, &mut shorter);
+        let found = self.search(on, variants, &mut shorter);
         found.best.map_or(price, |candidate| candidate.score.0.min(price))
     }
 

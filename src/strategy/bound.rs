@@ -31,6 +31,7 @@ use crate::parallel::zero::Zero;
 use crate::placement::Choices;
 use crate::placement::Usage;
 use crate::plan::Buckets;
+use crate::plan::Profile;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
 use crate::units::Bytes;
@@ -71,6 +72,8 @@ pub struct Variant {
     pub recompute: Recompute,
     /// The least time and energy of a batch.
     pub least: Standing,
+    /// The place of its bound among those of its division.
+    place: usize,
 }
 
 /// Which figures a bound is asked for: energy takes longer, and few objectives need it.
@@ -117,7 +120,7 @@ impl SpaceBound {
         let mut variants = Vec::new();
         for (division, bound) in self.divisions.iter().enumerate() {
             let times = bound.layer_times(array, &rates, &mut scratch);
-            for (sharded, recompute, pipeline) in &bound.pipelines[memory] {
+            for (place, (sharded, recompute, pipeline)) in bound.pipelines[memory].iter().enumerate() {
                 let Some(time) = pipeline.least_time(times) else { continue };
                 let energy = match figures {
                     Figures::Time => Energy::ZERO,
@@ -129,10 +132,28 @@ impl SpaceBound {
                 };
                 let least = Standing { time: Time(time), energy };
                 let (sharded, recompute) = (*sharded, *recompute);
-                variants.push(Variant { division, sharded, recompute, least });
+                variants.push(Variant { division, sharded, recompute, least, place });
             }
         }
         variants
+    }
+
+    /// A time that no placement of a variant can beat whose layers take these times; `None` where
+    /// nothing fits.
+    pub fn least_time(&self, variant: &Variant, chip: &Accelerator, profile: &Profile) -> Option<u64> {
+        let memory = self.memories.iter().position(|&size| size == chip.design().hbm)?;
+        let bound = &self.divisions[variant.division];
+        let mut times = LayerTimes::default();
+        for (kind, layer) in profile.kinds.iter().enumerate() {
+            let [forward, backward] = [layer.forward as f64, layer.backward as f64];
+            if kind == bound.repeated.0 {
+                (times.forward, times.backward) = (forward, backward);
+            } else {
+                times.others_forward += forward * bound.occurrences[kind] as f64;
+                times.others_backward += backward * bound.occurrences[kind] as f64;
+            }
+        }
+        bound.pipelines[memory][variant.place].2.least_time(times)
     }
 
     /// What no way to train on a chip can beat in time, nor in energy; `None` where it surely does

@@ -34,7 +34,7 @@ pub(super) fn search(
     timed: &mut TimedDivisions,
 ) -> Searched {
     let mut searched = Searched::default();
-    for &Variant { division, sharded, recompute, least } in variants {
+    for &Variant { division, sharded, recompute, least, .. } in variants {
         let price = planner.terms.price.of(least);
         if searched.best.as_ref().is_some_and(|known| known.score.0 < price) {
             break;

@@ -4,6 +4,7 @@ use super::best::Candidate;
 use super::best::Planner;
 use super::best::Searched;
 use super::best::TimedDivisions;
+use super::bound::SpaceBound;
 use super::bound::Variant;
 use crate::hardware::Accelerator;
 use crate::placement::Choice;
@@ -15,13 +16,14 @@ use crate::placement::solve;
 /// The fastest of all `variants`, which come in the order of their least times.
 pub(super) fn search(
     planner: &Planner,
-    chip: &Accelerator,
+    (chip, bound): (&Accelerator, &SpaceBound),
     variants: &[Variant],
     timed: &mut TimedDivisions,
 ) -> Searched {
     let mut best: Option<Candidate> = None;
     let mut open: Option<u128> = None;
-    for &Variant { division, sharded, recompute, least } in variants {
+    for variant in variants {
+        let &Variant { division, sharded, recompute, least, .. } = variant;
         if best.as_ref().is_some_and(|known| known.score.0 < u128::from(least.time.0)) {
             break;
         }
@@ -29,6 +31,14 @@ pub(super) fn search(
         let divided = planner.training.division(division, sharded, planner.terms);
         let timed = timed.entry(way).or_insert_with(|| planner.timed(&divided, chip));
         let Some(timed) = timed else { continue };
+        // The same bound once more, now that the layers' own times are known.
+        let hopeless = |known: &Candidate| {
+            let least = bound.least_time(variant, chip, &timed.profile);
+            least.is_none_or(|least| known.score.0 < u128::from(least))
+        };
+        if best.as_ref().is_some_and(hopeless) {
+            continue;
+        }
         let choices = planner.training.choices(planner.terms, division, (sharded, recompute));
         let problem = Problem { profile: &timed.profile, job: &timed.job, choices: &choices };
         // Of equally good divisions the first wins, whichever was placed first.
