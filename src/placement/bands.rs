@@ -83,14 +83,36 @@ fn highest(costs: &impl StageCosts, n_stages: usize, cap: u64) -> Option<Vec<usi
         let reached = if place == 0 {
             (1..=last).rev().find(|&to| fits(costs, (place, from, to), cap).is_some())?
         } else {
-            let too_far = |&to: &usize| fits(costs, (place, from, to), cap).is_none();
-            (from + 1..=last).find(too_far).unwrap_or(last + 1) - 1
+            farthest(costs, (place, from, last), cap)
         };
         highest.push(reached);
     }
     fits(costs, (n_stages - 1, highest[n_stages - 1], end), cap)?;
     highest.push(end);
     Some(highest)
+}
+
+/// The farthest state up to `last` that a stage under the cap reaches; where none does, `from`.
+///
+/// Of two stages that begin at a state the longer is never faster and never fits where the shorter
+/// does not.
+fn farthest(
+    costs: &impl StageCosts,
+    (place, from, last): (usize, usize, usize),
+    cap: u64,
+) -> usize {
+    let last_that = |fits: &dyn Fn(usize) -> bool, last: usize| {
+        let (mut reached, mut beyond) = (from, last + 1);
+        // Mostly the last one does.
+        let mut next = last;
+        while reached + 1 < beyond {
+            if fits(next) { reached = next } else { beyond = next }
+            next = reached.midpoint(beyond);
+        }
+        reached
+    };
+    let light = last_that(&|to| costs.least_stage_load(from, to) <= cap, last);
+    last_that(&|to| fits(costs, (place, from, to), cap).is_some(), light)
 }
 
 /// Of a monotone chain, a state before which no path under the cap can be at each place.

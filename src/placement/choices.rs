@@ -1,6 +1,7 @@
 //! What is free to choose when layers are placed, and every shape that follows from it.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::Choice;
@@ -145,8 +146,8 @@ pub(super) struct Sums {
     /// Loads of the layers of a chain.
     loads: LayerLoads,
     is_chain: bool,
-    /// What was exchanged in the shape that was asked for last: neighbours mostly exchange the same.
-    last: Cell<Option<(ExchangeKey, Exchanged)>>,
+    /// What was asked for before: most shapes exchange the same.
+    known: RefCell<BTreeMap<ExchangeKey, Exchanged>>,
 }
 
 /// What exchanges depend on.
@@ -203,7 +204,7 @@ impl Sums {
                 .map(|kind| (profile.kinds[kind].parameters, count(kind)))
                 .collect(),
             is_chain,
-            last: Cell::new(None),
+            known: RefCell::default(),
             slowest,
             repeated: match profile.kinds.get(most).filter(|_| is_chain) {
                 Some(kind) => (count(most), load(kind), kind.repeatable),
@@ -231,12 +232,14 @@ impl Sums {
 
     /// What replicas exchange in a shape with any of these numbers of pipelines.
     fn exchanged(&self, problem: &Problem, shape: &Shape, pipelines: Range) -> Exchanged {
-        let key = (shape.ranks, pipelines, shape.zero, shape.order, shape.shards);
-        if let Some((_, known)) = self.last.get().filter(|(known, _)| *known == key) {
-            return known;
+        // Where every pair is alike, it does not matter how far apart replicas are.
+        let apart = if problem.job.links.is_flat() { shape.ranks.min(2) } else { shape.ranks };
+        let key = (apart, pipelines, shape.zero, shape.order, shape.shards);
+        if let Some(known) = self.known.borrow().get(&key) {
+            return *known;
         }
         let found = self.exchanged_among(problem, shape, pipelines);
-        self.last.set(Some((key, found)));
+        self.known.borrow_mut().insert(key, found);
         found
     }
 

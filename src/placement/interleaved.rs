@@ -8,6 +8,8 @@
 //! ([`layouts`]) stands for them, and a bound over any layout says how much could
 //! be missed at most.
 
+use std::cell::OnceCell;
+
 use super::layout::InFlight;
 use super::layout::Layout;
 use super::layout::in_flight;
@@ -201,7 +203,8 @@ fn best_among(
     }
     let Some(sizes) = search.play_hopeful()? else { return Ok(None) };
     let scope = if all { Scope::AllLayouts } else { Scope::Family { least } };
-    let memory = Layout::new(costs, shape, &sizes).memory(&search.in_flight);
+    let in_flight = search.in_flight.get_or_init(|| in_flight(shape));
+    let memory = Layout::new(costs, shape, &sizes).memory(in_flight);
     Ok(Some(InterleavedLayout { sizes, time: search.limit, memory, scope }))
 }
 
@@ -210,7 +213,7 @@ struct Search<'a, C> {
     costs: &'a C,
     shape: InterleavedShape,
     bound: OrderBound,
-    in_flight: InFlight,
+    in_flight: OnceCell<InFlight>,
     /// The load of the lightest layer.
     lightest: u128,
     /// The fewest layers of a virtual stage between the first and the last.
@@ -236,7 +239,7 @@ impl<'a, C: ChunkCosts> Search<'a, C> {
             costs,
             shape,
             bound: OrderBound::new(shape),
-            in_flight: in_flight(shape),
+            in_flight: OnceCell::new(),
             lightest: layers.iter().map(|time| u128::from(time.load())).min().unwrap_or(0),
             fewest: 1,
             by_rank: vec![0; shape.ranks],
@@ -296,7 +299,8 @@ impl<'a, C: ChunkCosts> Search<'a, C> {
             return;
         }
         let bound = layout.least(&self.bound);
-        let fits = |rank: usize| layout.memory_of(rank, &self.in_flight) <= self.shape.memory;
+        let in_flight = || self.in_flight.get_or_init(|| in_flight(self.shape));
+        let fits = |rank: usize| layout.memory_of(rank, in_flight()) <= self.shape.memory;
         let known = || self.played.iter().any(|played| played == sizes);
         if bound >= self.limit || known() {
             return;

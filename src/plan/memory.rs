@@ -151,26 +151,37 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Of the stage that holds `layers`; `inputs` is what each layer of the profile reads.
-    pub(super) fn new(profile: &Profile, inputs: &[u64], layers: &[usize]) -> Self {
-        let activations = |layer: usize| u128::from(profile.layer(layer).activations);
-        let repeatable = layers.iter().filter(|&&layer| profile.layer(layer).repeatable);
-        let repeatable: Vec<KeptLayer> = repeatable
-            .map(|&layer| {
-                let all = profile.layer(layer).activations;
-                KeptLayer { all, input: inputs[layer].min(all) }
-            })
-            .collect();
-        let all: u128 = layers.iter().map(|&layer| activations(layer)).sum();
-        let own: u128 = repeatable.iter().map(|layer| u128::from(layer.all)).sum();
-        Self {
-            layers: repeatable,
-            others: all - own,
-            inputs: layers.iter().map(|&layer| u128::from(inputs[layer])).sum(),
-            entering: entering(profile, inputs, layers),
-            all,
-            largest: layers.iter().map(|&layer| activations(layer)).max().unwrap_or(0),
+    /// Of the stage that holds `layers`, where layers are repeated by this choice; `inputs` is what
+    /// each layer of the profile reads.
+    pub(super) fn new(
+        profile: &Profile,
+        inputs: &[u64],
+        layers: &[usize],
+        recompute: Recompute,
+    ) -> Self {
+        let mut kept = Self {
+            layers: Vec::new(),
+            others: 0,
+            inputs: 0,
+            entering: if recompute == Recompute::Stage { entering(profile, inputs, layers) } else { 0 },
+            all: 0,
+            largest: 0,
+        };
+        if matches!(recompute, Recompute::First(_) | Recompute::AsNeeded) {
+            kept.layers.reserve(layers.len());
         }
+        for &layer in layers {
+            let all = profile.layer(layer).activations;
+            kept.all += u128::from(all);
+            kept.inputs += u128::from(inputs[layer]);
+            kept.largest = kept.largest.max(all.into());
+            if profile.layer(layer).repeatable {
+                kept.layers.push(KeptLayer { all, input: inputs[layer].min(all) });
+            } else {
+                kept.others += u128::from(all);
+            }
+        }
+        kept
     }
 
     /// How many of the layers run their forward pass again, where `room` is left for activations.

@@ -251,7 +251,7 @@ impl<'a> StageRules<'a> {
     }
 
     fn kept(&self, layers: &[usize]) -> Kept {
-        Kept::new(self.profile, &self.inputs, layers)
+        Kept::new(self.profile, &self.inputs, layers, self.shape.recompute)
     }
 
     /// Of a stage that is a rank of its own: how many of its layers run their forward pass again, and
