@@ -159,7 +159,8 @@ impl DivisionBound {
                 .map(|&recompute| {
                     let phases = Phases::new(asked, divided, recompute, capacity);
                     let each = shardings.iter();
-                    let cases = each.flat_map(|&sharded| phases.cases(asked, divided, sharded));
+                    let cases = each
+                        .flat_map(|&sharded| phases.cases(asked, divided, sharded, &cluster));
                     let cases = cases.collect();
                     (recompute, phases, cases)
                 })

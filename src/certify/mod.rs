@@ -17,6 +17,7 @@ mod design;
 mod divide;
 mod energy;
 mod entry;
+mod exchanged;
 mod feasible;
 mod legal;
 mod operator;

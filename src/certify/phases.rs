@@ -1,6 +1,9 @@
 //! Which numbers of ranks may be possible, and the least time of a batch in each (docs/search.md,
 //! steps 3 and 4). Memory and devices decide; the model is relaxed to its repeated layer.
 
+use std::collections::BTreeMap;
+
+use crate::hardware::Cluster;
 use crate::parallel::zero::ParameterBytes;
 use crate::parallel::zero::Zero;
 use crate::plan::Recompute;
@@ -9,6 +12,8 @@ use crate::plan::TimeModel;
 use super::divide::Asked;
 use super::divide::Divided;
 use super::divide::Sharded;
+use super::exchanged::Exchanged;
+use super::exchanged::together;
 use super::placed::most_frequent;
 
 /// What decides which cases are possible.
@@ -26,8 +31,7 @@ pub struct Phases {
     working: u128,
 }
 
-/// A number of ranks, with as many pipelines as there can be: fewer leave each with more
-/// micro-batches and share less.
+/// A number of ranks, with numbers of pipelines that are not told apart and one way to share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Case {
     ranks: u64,
@@ -35,6 +39,7 @@ pub struct Case {
     rounds: u64,
     /// The most repeated layers that fit in the last stage.
     last_stage: u64,
+    exchanged: Exchanged,
 }
 
 /// The least that passes take, in picoseconds.
@@ -73,17 +78,31 @@ impl Phases {
     }
 
     /// All cases that may be possible where replicas exchange so inside layers.
-    pub fn cases(&self, asked: &Asked, divided: &Divided, sharded: Option<Sharded>) -> Vec<Case> {
+    pub fn cases(
+        &self,
+        asked: &Asked,
+        divided: &Divided,
+        sharded: Option<Sharded>,
+        cluster: &Cluster,
+    ) -> Vec<Case> {
         let mut found = Vec::new();
+        let mut known = BTreeMap::new();
         for ranks in divided.ranks(asked.space) {
             let pipelines = divided.pipelines(asked, sharded, ranks);
-            let Some((_, pipelines)) = pipelines else { continue };
-            let rounds = self.micro_batches.div_ceil(pipelines);
-            let zeros = Divided::zeros(asked.space, sharded, ranks);
-            let Some(state) = state(asked, divided, &zeros, pipelines) else { continue };
-            if self.may_fit(ranks, rounds, state) {
-                let last_stage = self.most_layers((1, ranks), rounds, state);
-                found.push(Case { ranks, rounds, last_stage });
+            let Some((least, most)) = pipelines else { continue };
+            for (fewest, most) in together(least, most) {
+                let rounds = self.micro_batches.div_ceil(most);
+                for zero in Divided::zeros(asked.space, sharded, ranks) {
+                    let state = state(asked, divided, zero, most);
+                    if self.may_fit(ranks, rounds, state) {
+                        let last_stage = self.most_layers((1, ranks), rounds, state);
+                        let least =
+                            || Exchanged::least(asked, divided, cluster, zero, (fewest, most));
+                        let exchanged =
+                            *known.entry((zero, fewest, most)).or_insert_with(least);
+                        found.push(Case { ranks, rounds, last_stage, exchanged });
+                    }
+                }
             }
         }
         found
@@ -128,6 +147,26 @@ impl Phases {
 
     /// Picoseconds of a batch at the least.
     pub fn time(&self, case: &Case, times: &LayerTimes) -> f64 {
+        let passes = self.time_of_passes(case, times);
+        if self.time_model == TimeModel::Published {
+            return passes;
+        }
+        let Exchanged { first, gradients, weights, inside } = case.exchanged;
+        let repeated = self.repeated as f64;
+        let forward = repeated * times.forward + times.others_forward;
+        let backward = repeated * times.backward + times.others_backward;
+        let rounds = case.rounds as f64;
+        // Gradients hide behind the last backward passes, weights behind the first forward passes.
+        let unhidden = [
+            rounds * forward + (rounds - 1.0) * backward + gradients,
+            (rounds - 1.0) * (forward + backward) + gradients + weights,
+            rounds * inside,
+        ];
+        let average = unhidden.into_iter().fold(0.0, f64::max) / case.ranks as f64;
+        average.max(passes + first)
+    }
+
+    fn time_of_passes(&self, case: &Case, times: &LayerTimes) -> f64 {
         let once = times.forward + times.backward;
         let others = times.others_forward + times.others_backward;
         match self.recompute {
@@ -195,26 +234,23 @@ impl Phases {
     }
 }
 
-/// Bytes that the repeated layer's parameters take of a device at the least, where replicas share one
-/// of these and there are at most so many pipelines; `None` where there is nothing to choose from.
+/// Bytes that the repeated layer's parameters take of a device at the least, where replicas share so
+/// and there are at most so many pipelines.
 ///
 /// A rank rounds a shard up once, not for every layer: here it is rounded down.
-fn state(asked: &Asked, divided: &Divided, zeros: &[Zero], pipelines: u64) -> Option<u128> {
+fn state(asked: &Asked, divided: &Divided, zero: Zero, pipelines: u64) -> u128 {
     let share = &divided.share;
     let layer = &share.kinds[most_frequent(&share.sequence)];
     let replicas = pipelines * share.setting.context;
     let shards = u128::from(asked.space.shards.unwrap_or(replicas).max(1));
     let bytes: ParameterBytes = asked.optimizer.into();
-    let held = |zero: Zero| -> u128 {
-        let part = |each: u64, from: Zero| {
-            let whole = u128::from(layer.parameters) * u128::from(each);
-            if zero >= from { whole / shards } else { whole }
-        };
-        part(bytes.weight.0, Zero::Weights)
-            + part(bytes.gradient.0, Zero::Gradients)
-            + part(bytes.state.0, Zero::State)
+    let part = |each: u64, from: Zero| {
+        let whole = u128::from(layer.parameters) * u128::from(each);
+        if zero >= from { whole / shards } else { whole }
     };
-    zeros.iter().map(|&zero| held(zero)).min()
+    part(bytes.weight.0, Zero::Weights)
+        + part(bytes.gradient.0, Zero::Gradients)
+        + part(bytes.state.0, Zero::State)
 }
 
 #[cfg(test)]
@@ -312,7 +348,8 @@ mod tests {
                 for cut in 0..1 << (chain.layers.len() - 1) {
                     let stages = chain.stages(cut, recompute);
                     let ranks = stages.len() as u64;
-                    let case = Case { ranks, rounds, last_stage: repeated };
+                    let exchanged = Exchanged::default();
+                    let case = Case { ranks, rounds, last_stage: repeated, exchanged };
                     let time = one_f_one_b::time(&stages, rounds) as f64;
                     let least = phases.time(&case, &chain.times());
                     assert!(least <= time + 1e-6, "{least} {time} {stages:?} {rounds}");
@@ -340,7 +377,8 @@ mod tests {
                     let batch =
                         PipelinedBatch { order, ranks, micro_batches, times: &times, delay: 0 };
                     let time = batch.time().unwrap() as f64;
-                    let case = Case { ranks: ranks as u64, rounds, last_stage: repeated };
+                    let (ranks, exchanged) = (ranks as u64, Exchanged::default());
+                    let case = Case { ranks, rounds, last_stage: repeated, exchanged };
                     let least = phases.time(&case, &chain.times());
                     assert!(least <= time + 1e-6, "{least} {time} {times:?} {rounds}");
                 }
