@@ -287,7 +287,7 @@ impl Concluding<'_> {
         // What shares most holds least.
         let sharded = shardings.into_iter().max().flatten();
         let (profile, job) =
-            self.evaluator.planner(model).asked(division, sharded, &chip).ok()?;
+            self.evaluator.planner(model).asked(division, &chip).ok()?;
         let least = [Recompute::AsNeeded, Recompute::Full, Recompute::Stage, Recompute::None];
         let asked = &setup.terms.space.recompute;
         let recompute = least.into_iter().find(|how| asked.contains(how)).or(asked.last().copied())?;

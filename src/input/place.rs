@@ -191,6 +191,7 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
         Some(text) => hf_config::read(&printable(&question.model.name), text)?,
         None => super::model(&question.model.name)?,
     };
+    deep_enough(&question.space, &model, file)?;
     let Question { hardware, knobs, published, .. } = &question;
     let (hardware, chip) = accelerator(hardware, knobs, Conventions::of(*published), file)?;
     let field = Field::new(file, "devices");
@@ -316,6 +317,20 @@ fn turned(base: Design, knobs: &BTreeMap<String, u64>, file: &str) -> Result<Des
         (known.set)(&mut candidate, value);
     }
     Ok(candidate.design)
+}
+
+/// Refuses more virtual stages than there are layers.
+fn deep_enough(space: &StrategySpace, model: &Model, file: &str) -> Result<(), InputError> {
+    let n_layers = model.sequence.len() as u64;
+    let (ranks, chunks) = (space.pipeline.least, space.chunks.least);
+    if ranks.saturating_mul(chunks) <= n_layers {
+        return Ok(());
+    }
+    let field = Field::new(file, "space.pipeline");
+    let found = if chunks > 1 { format!("{ranks} x {chunks} chunks") } else { ranks.to_string() };
+    let problem = format!("asks for more stages than the {n_layers} layers, embedding and head included");
+    let allowed = format!("give p from 1 to {}", n_layers / chunks.min(n_layers));
+    Err(field.value(&found, &problem, &allowed))
 }
 
 fn validate(question: &Question, file: &str) -> Result<(), InputError> {

@@ -150,7 +150,8 @@ impl Job {
     pub fn validate(&self, profile: &Profile) -> Result<(), Flaw> {
         profile.validate()?;
         let counts = [("devices", self.devices), ("micro-batches", self.micro_batches)];
-        for (what, found) in counts.into_iter().chain([("width", profile.width)]) {
+        let degrees = [("width", profile.width), ("context degree", profile.context)];
+        for (what, found) in counts.into_iter().chain(degrees) {
             if found == 0 || found > Self::LARGEST_COUNT {
                 return Err(Flaw::Count { what, found });
             }

@@ -99,19 +99,31 @@ fn exchanged(ops: &Dag<Op>, costs: &[OpCosts]) -> Time {
     on_the_network.map(|(_, cost)| cost.alone.time).sum()
 }
 
-/// The profile of `share` where its kinds of layer take `passes`. The published time model knows
-/// nothing of what a running pass holds for a moment.
+/// The profile of `share` where its kinds of layer take `passes`.
 pub fn profile(share: &Share, passes: &[LayerPasses], time_model: TimeModel) -> Profile {
+    let mut profile = untimed(share, time_model);
+    for (kind, passes) in profile.kinds.iter_mut().zip(passes) {
+        kind.forward = passes.forward.time.0;
+        kind.backward = passes.backward.time.0;
+        kind.collectives = passes.collectives[0].0 + passes.collectives[1].0;
+        kind.backward_collectives = passes.collectives[1].0;
+    }
+    profile
+}
+
+/// The same where passes take no time: what memory alone asks. The published time model knows
+/// nothing of what a running pass holds for a moment.
+pub fn untimed(share: &Share, time_model: TimeModel) -> Profile {
     let published = time_model == TimeModel::Published;
-    let kinds = share.kinds.iter().zip(passes).map(|(layer, passes)| LayerProfile {
+    let kinds = share.kinds.iter().map(|layer| LayerProfile {
         name: layer.name.clone(),
-        forward: passes.forward.time.0,
-        backward: passes.backward.time.0,
+        forward: 0,
+        backward: 0,
         parameters: layer.parameters,
         activations: layer.kept.0 - if published { 0 } else { layer.passing.0 },
         tensor_parallel: layer.tensor_parallel,
-        collectives: passes.collectives[0].0 + passes.collectives[1].0,
-        backward_collectives: passes.collectives[1].0,
+        collectives: 0,
+        backward_collectives: 0,
         working: if published { 0 } else { layer.working.0 },
         // The first layer reads ids, the last ends in the loss: what stands between can be repeated
         // from its input.

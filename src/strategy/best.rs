@@ -33,6 +33,7 @@ use crate::profile::LayerPasses;
 use crate::profile::job;
 use crate::profile::pass::PassTime;
 use crate::profile::profile;
+use crate::profile::untimed;
 use crate::schedule::ProofKind;
 use crate::units::Time;
 
@@ -144,15 +145,13 @@ impl Planner<'_> {
         SpaceBound::new(self.terms, self.training, arrays, &[design.hbm])
     }
 
-    /// The profile and the job of one division on a chip.
-    pub fn asked(
-        &self,
-        at: usize,
-        sharded: Option<Sharded>,
-        chip: &Accelerator,
-    ) -> Result<(Profile, Job), Untimed> {
-        let division = self.training.division(at, sharded, self.terms);
-        let Timed { profile, job, .. } = self.measure(&division, chip)?;
+    /// What memory asks of one division on a chip: its profile, in which nothing takes time, and the
+    /// job.
+    pub fn asked(&self, at: usize, chip: &Accelerator) -> Result<(Profile, Job), Untimed> {
+        let division = &self.training.divisions[at];
+        let job = self.job(division, chip)?;
+        let profile = untimed(&division.share, self.terms.time_model);
+        job.validate(&profile)?;
         Ok((profile, job))
     }
 
@@ -282,17 +281,23 @@ impl Planner<'_> {
         self.measure(division, chip).ok()
     }
 
-    fn measure(&self, division: &Division, chip: &Accelerator) -> Result<Timed, Untimed> {
-        let Division { share, cluster, graphs, .. } = division;
-        let around = (chip, cluster);
-        let Terms { rule, optimizer, time_model, global_batch, .. } = *self.terms;
-        let passes = graphs.passes(share, around, self.table, rule)?;
-        let micro_batches = global_batch / share.setting.micro_batch;
-        let job = Job {
+    fn job(&self, division: &Division, chip: &Accelerator) -> Result<Job, TooLarge> {
+        let Terms { optimizer, time_model, global_batch, .. } = *self.terms;
+        let micro_batches = global_batch / division.share.setting.micro_batch;
+        let around = (chip, &division.cluster);
+        Ok(Job {
             memory: self.terms.usable(chip.design().hbm).0,
             ends: self.terms.ends(),
             ..job(around, optimizer, micro_batches, time_model, self.table)?
-        };
+        })
+    }
+
+    fn measure(&self, division: &Division, chip: &Accelerator) -> Result<Timed, Untimed> {
+        let Division { share, cluster, graphs, .. } = division;
+        let around = (chip, cluster);
+        let Terms { rule, time_model, .. } = *self.terms;
+        let passes = graphs.passes(share, around, self.table, rule)?;
+        let job = self.job(division, chip)?;
         let profile = profile(share, &passes, time_model);
         job.validate(&profile)?;
         Ok(Timed { passes, profile, job })

@@ -449,7 +449,7 @@ fn where_only_a_framework_is_in_the_way_its_rule_is_named() {
     let said = |terms: &Terms| {
         let training = Training::new("toy", training.model.clone(), 64, terms).unwrap();
         let planner = Planner { terms, training: &training, table: &table };
-        let (profile, job) = planner.asked(0, None, &chip).unwrap();
+        let (profile, job) = planner.asked(0, &chip).unwrap();
         let choices = training.choices(terms, 0, (None, Recompute::None));
         let rule = refusal(&Problem { profile: &profile, job: &job, choices: &choices });
         (planner.best_on(&chip).is_some(), rule.map(|broken| broken.rule))

@@ -27,6 +27,7 @@ use crate::parallel::zero::Zero;
 use crate::placement::Choices;
 use crate::placement::Problem;
 use crate::placement::fewest_devices;
+use crate::placement::fits;
 use crate::placement::obstacle;
 use crate::placement::refusal;
 use crate::plan::GivenStrategy;
@@ -66,13 +67,32 @@ pub(super) fn run(args: &Args, name: &str) -> Result<Exit, Refusal> {
     let ended = if args.fit {
         fit(args, &mut request, &mut out)?
     } else {
-        search(args, &mut request, &mut out)?
+        search(args, &mut request, None, &mut out)?
     };
     out.flush()?;
     Ok(ended)
 }
 
-fn search(args: &Args, request: &mut Request, out: &mut dyn Write) -> Result<Exit, Refusal> {
+/// How many devices a model needs.
+struct Fitted {
+    fewest: u64,
+    per_node: u64,
+    comfortable: u64,
+}
+
+impl Fitted {
+    /// Whole nodes that have the fewest devices.
+    fn nodes(&self) -> u64 {
+        self.fewest.div_ceil(self.per_node)
+    }
+}
+
+fn search(
+    args: &Args,
+    request: &mut Request,
+    fitted: Option<&Fitted>,
+    out: &mut dyn Write,
+) -> Result<Exit, Refusal> {
     let mut found = request.best(&request.terms)?;
     if found.is_none() && args.strategy.is_some() {
         // What a cluster runs is not called infeasible for a few percent of memory.
@@ -84,7 +104,16 @@ fn search(args: &Args, request: &mut Request, out: &mut dyn Write) -> Result<Exi
     };
     args.save(&plan)?;
     if args.json {
-        writeln!(out, "{:#}", report::value(&plan))?;
+        let mut value = report::value(&plan);
+        if let Some(fitted) = fitted {
+            value["fit"] = serde_json::json!({
+                "fewest_devices": fitted.fewest,
+                "nodes": fitted.nodes(),
+                "devices_per_node": fitted.per_node,
+                "comfortable_devices": fitted.comfortable,
+            });
+        }
+        writeln!(out, "{value:#}")?;
         return Ok(Exit::Done);
     }
     report::text(&plan, out)?;
@@ -119,24 +148,20 @@ fn infeasible(args: &Args, request: &Request, out: &mut dyn Write) -> Result<Exi
 
 /// The fewest devices on which the model fits, a comfortable number, and the best placement on it.
 fn fit(args: &Args, request: &mut Request, out: &mut dyn Write) -> Result<Exit, Refusal> {
-    let whole = request.terms.cluster.devices;
-    request.terms.cluster.devices = MOST_FITTED;
-    let asked = request.asked(&request.terms)?;
-    let fewest = asked.iter().filter_map(|asked| fewest_devices(&asked.problem())).min();
-    let Some(fewest) = fewest else {
-        request.terms.cluster.devices = whole;
+    let Some(fewest) = request.fewest_devices()? else {
         return infeasible(args, request, out);
     };
     let network = &request.terms.cluster.network;
     let per_node = network.devices_per_node().unwrap_or(1);
-    let in_nodes = fewest.div_ceil(per_node) * per_node;
     // Twice the least leaves room for longer sequences and larger micro-batches.
     let comfortable = (2 * fewest).div_ceil(per_node) * per_node;
-    let comfortable = comfortable.next_power_of_two().max(in_nodes);
+    let comfortable = comfortable.next_power_of_two();
+    let fitted = Fitted { fewest, per_node, comfortable };
     if !args.json {
-        let nodes = match per_node {
-            1 => String::new(),
-            _ => format!(" ({} nodes of {per_node})", in_nodes / per_node),
+        let nodes = match (per_node, fitted.nodes()) {
+            (1, _) => String::new(),
+            (_, 1) => format!(" (1 node of {per_node})"),
+            (_, nodes) => format!(" ({nodes} nodes of {per_node})"),
         };
         writeln!(
             out,
@@ -147,7 +172,7 @@ fn fit(args: &Args, request: &mut Request, out: &mut dyn Write) -> Result<Exit, 
     }
     request.terms.cluster.devices = comfortable;
     request.question.devices = comfortable;
-    search(args, request, out)
+    search(args, request, Some(&fitted), out)
 }
 
 /// The most devices on which a model is made to fit.
@@ -235,7 +260,7 @@ impl Request {
             shardings(terms, division).into_iter().map(move |sharded| (at, sharded))
         });
         for (at, sharded) in ways {
-            match planner.asked(at, sharded, &self.chip) {
+            match planner.asked(at, &self.chip) {
                 Ok((profile, job)) => {
                     asked.extend(terms.space.recompute.iter().map(|&recompute| Asked {
                         profile: profile.clone(),
@@ -250,6 +275,38 @@ impl Request {
             Some(reason) if asked.is_empty() => Err(self.refused(&reason)),
             _ => Ok(asked),
         }
+    }
+
+    /// The fewest devices on which some strategy fits, whoever runs it; `None` where none does.
+    fn fewest_devices(&self) -> Result<Option<u64>, Refusal> {
+        let mut terms = self.terms.clone();
+        terms.cluster.devices = MOST_FITTED;
+        // Others may be idle.
+        terms.space.framework = Framework::Any;
+        let training = self.training(&terms)?;
+        let planner = Planner { terms: &terms, training: &training, table: &self.table };
+        let mut fewest: Option<u64> = None;
+        let divisions = training.divisions.iter().enumerate();
+        for (at, division) in divisions.filter(|(_, d)| d.cluster.devices == MOST_FITTED) {
+            let Ok((profile, mut job)) = planner.asked(at, &self.chip) else { continue };
+            for sharded in shardings(&terms, division) {
+                let devices = sharded.map(|s| s.data_parallel * s.ranks * division.share.setting.devices());
+                if devices.zip(fewest).is_some_and(|(devices, known)| known <= devices) {
+                    continue;
+                }
+                for &recompute in &terms.space.recompute {
+                    let choices = terms.choices(recompute, sharded);
+                    job.devices = devices.unwrap_or(MOST_FITTED);
+                    let problem = Problem { profile: &profile, job: &job, choices: &choices };
+                    let found = match devices {
+                        Some(devices) => fits(&problem).then_some(devices),
+                        None => fewest_devices(&problem),
+                    };
+                    fewest = fewest.into_iter().chain(found).min();
+                }
+            }
+        }
+        Ok(fewest)
     }
 
     /// What users ask next: what each choice brings.

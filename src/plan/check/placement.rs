@@ -277,10 +277,11 @@ mod tests {
 
     #[test]
     fn each_way_to_break_a_plan_is_named() {
-        let breakings: [(Breaking, &str); 25] = [
+        let breakings: [(Breaking, &str); 26] = [
             (|p| p.schema = "phaze-outcome".into(), "phaze-outcome"),
             (|p| p.version = 2, "version 2"),
             (|p| p.profile.width = 0, "there are 0 width"),
+            (|p| p.profile.context = 0, "there are 0 context degree"),
             (|p| p.profile.edges[0].to = 9, "does not lead forward"),
             (|p| p.job.devices = 0, "there are 0 devices"),
             (|p| p.job.micro_batches = 1 << 40, "micro-batches; allowed"),
