@@ -37,6 +37,7 @@ use crate::plan::Job;
 use crate::plan::Plan;
 use crate::plan::Question;
 use crate::plan::Source;
+use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::strategy::Best;
 use crate::strategy::Planner;
