@@ -6,12 +6,12 @@ use std::time::Instant;
 use phaze::placement::AfterFigures;
 use phaze::placement::ChunkCosts;
 use phaze::placement::ChunkFigures;
+use phaze::placement::Family;
 use phaze::placement::InterleavedShape;
 use phaze::placement::PipelineShape;
 use phaze::placement::StageCosts;
 use phaze::placement::StageFigures;
 use phaze::placement::best_cut;
-use phaze::placement::Family;
 use phaze::placement::best_layout;
 use phaze::plan::StageTime;
 use phaze::plan::StepStart;
@@ -144,7 +144,9 @@ fn interleaved() {
         let memory = u128::MAX;
         let shape = InterleavedShape { ranks, chunks, group, micro_batches, memory, delay, start };
         let began = Instant::now();
-        let found = best_layout(&chain, shape, Family::Near, None).expect("legal").expect("memory is plenty");
+        let found = best_layout(&chain, shape, Family::Near, None)
+            .expect("legal")
+            .expect("memory is plenty");
         let alone = began.elapsed().as_secs_f64() * 1e3;
         let began = Instant::now();
         let limit = Some(found.time + found.time / 100);

@@ -380,7 +380,8 @@ fn bad_requests_are_refused_with_what_would_do() {
         (&["--profile", "-", "--devices", "4"], "cannot be used with"),
     ];
     for (args, said) in cases {
-        let design: &[&str] = if args[0] == "--profile" { &[] } else { &["--design", "tpuv4-like"] };
+        let design: &[&str] =
+            if args[0] == "--profile" { &[] } else { &["--design", "tpuv4-like"] };
         let output = phaze(&[&["place"][..], args, design].concat(), "");
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");

@@ -129,8 +129,7 @@ impl<'a> Bounds<'a> {
             let times = division.layer_times(array, &pace, &mut ends);
             for (recompute, phases, cases) in ways.iter().filter(|(_, _, cases)| !cases.is_empty())
             {
-                let least = cases.iter().map(|case| phases.time(case, &times));
-                time = least.fold(time, f64::min);
+                time = time.min(phases.least_time(cases, &times));
                 energy = energy.min(division.energy(*recompute, &times, array, &chip));
             }
         }
@@ -159,9 +158,10 @@ impl DivisionBound {
                 .map(|&recompute| {
                     let phases = Phases::new(asked, divided, recompute, capacity);
                     let each = shardings.iter();
-                    let cases = each
-                        .flat_map(|&sharded| phases.cases(asked, divided, sharded, &cluster));
-                    let cases = cases.collect();
+                    let cases =
+                        each.map(|&sharded| phases.cases(asked, divided, sharded, &cluster));
+                    let mut cases = cases.collect::<Vec<_>>().concat();
+                    Phases::put_in_order(&mut cases);
                     (recompute, phases, cases)
                 })
                 .collect()

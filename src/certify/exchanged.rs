@@ -54,8 +54,7 @@ impl Exchanged {
                 let size = each * divided.share.kinds[*layer].parameters;
                 let topology = cluster.network.topology();
                 let exchange = Exchange::Collective(kind);
-                let time =
-                    topology.least(exchange, size, stride, members.clone(), cluster.devices);
+                let time = topology.least(exchange, size, stride, members.clone(), cluster.devices);
                 time.0 as f64
             };
             let sequence = &divided.share.sequence;
@@ -73,9 +72,7 @@ impl Exchanged {
                 let reduce = scatter();
                 Self { first: reduce.first, gradients: reduce.all, weights: gather(), inside: 0.0 }
             }
-            Zero::Gradients => {
-                Self { weights: gather(), inside: scatter().all, ..Self::default() }
-            }
+            Zero::Gradients => Self { weights: gather(), inside: scatter().all, ..Self::default() },
             Zero::Weights => Self { inside: scatter().all + 2.0 * gather(), ..Self::default() },
         }
     }

@@ -55,6 +55,13 @@ pub struct LayerTimes {
     pub others_backward: f64,
 }
 
+impl Case {
+    /// How many times the work of one micro-batch an average rank does.
+    fn share_of_work(&self) -> f64 {
+        self.rounds as f64 / self.ranks as f64
+    }
+}
+
 impl Phases {
     /// A division with one recompute choice on devices that may be filled up to `capacity` bytes.
     pub fn new(asked: &Asked, divided: &Divided, recompute: Recompute, capacity: u64) -> Self {
@@ -98,14 +105,34 @@ impl Phases {
                         let last_stage = self.most_layers((1, ranks), rounds, state);
                         let least =
                             || Exchanged::least(asked, divided, cluster, zero, (fewest, most));
-                        let exchanged =
-                            *known.entry((zero, fewest, most)).or_insert_with(least);
+                        let exchanged = *known.entry((zero, fewest, most)).or_insert_with(least);
                         found.push(Case { ranks, rounds, last_stage, exchanged });
                     }
                 }
             }
         }
         found
+    }
+
+    /// Puts cases in the order of what an average rank has to do in them.
+    pub fn put_in_order(cases: &mut [Case]) {
+        cases.sort_by(|a, b| a.share_of_work().total_cmp(&b.share_of_work()));
+    }
+
+    /// Picoseconds of a batch at the least in any of these cases, which come in the order of what
+    /// an average rank has to do in them.
+    pub fn least_time(&self, cases: &[Case], times: &LayerTimes) -> f64 {
+        let once = self.repeated as f64 * (times.forward + times.backward)
+            + times.others_forward
+            + times.others_backward;
+        let mut least = f64::INFINITY;
+        for case in cases {
+            if case.share_of_work() * once >= least {
+                break;
+            }
+            least = least.min(self.time(case, times));
+        }
+        least
     }
 
     /// Whether the repeated layers alone fit in so many ranks.

@@ -122,7 +122,8 @@ fn experts_on(evaluator: &Evaluator, chip: &Accelerator) -> Result<Vec<Best>, St
         let name = &setup.trainings[model].name;
         let degrees = experts::strategy(name, setup.request.devices)
             .ok_or_else(|| format!("no expert strategy was published for {name}"))?;
-        let terms = Terms { space: experts::space(degrees, &setup.terms.space), ..setup.terms.clone() };
+        let terms =
+            Terms { space: experts::space(degrees, &setup.terms.space), ..setup.terms.clone() };
         let Training { model: trained, sequence, .. } = &setup.trainings[model];
         let training = Training::new(name, trained.clone(), *sequence, &terms);
         let found = training.ok().and_then(|training| {

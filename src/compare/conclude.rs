@@ -9,7 +9,6 @@ use super::sensitivity::sensitivities;
 use crate::placement::Obstacle;
 use crate::placement::Problem;
 use crate::placement::fits;
-use crate::strategy::shardings;
 use crate::placement::obstacle;
 use crate::plan::Recompute;
 use crate::search::BestByHbm;
@@ -37,6 +36,7 @@ use crate::strategy::Chosen;
 use crate::strategy::Planner;
 use crate::strategy::Standing;
 use crate::strategy::Terms;
+use crate::strategy::shardings;
 use crate::units::Bytes;
 
 /// How many of the best designs are told in full, exact or not.
@@ -286,11 +286,11 @@ impl Concluding<'_> {
         let shardings = shardings(&setup.terms, &training.divisions[division]);
         // What shares most holds least.
         let sharded = shardings.into_iter().max().flatten();
-        let (profile, job) =
-            self.evaluator.planner(model).asked(division, &chip).ok()?;
+        let (profile, job) = self.evaluator.planner(model).asked(division, &chip).ok()?;
         let least = [Recompute::AsNeeded, Recompute::Full, Recompute::Stage, Recompute::None];
         let asked = &setup.terms.space.recompute;
-        let recompute = least.into_iter().find(|how| asked.contains(how)).or(asked.last().copied())?;
+        let recompute =
+            least.into_iter().find(|how| asked.contains(how)).or(asked.last().copied())?;
         let choices = training.choices(&setup.terms, division, (sharded, recompute));
         let problem = Problem { profile: &profile, job: &job, choices: &choices };
         if fits(&problem) {

@@ -329,7 +329,8 @@ fn deep_enough(space: &StrategySpace, model: &Model, file: &str) -> Result<(), I
     }
     let field = Field::new(file, "space.pipeline");
     let found = if chunks > 1 { format!("{ranks} x {chunks} chunks") } else { ranks.to_string() };
-    let problem = format!("asks for more stages than the {n_layers} layers, embedding and head included");
+    let problem =
+        format!("asks for more stages than the {n_layers} layers, embedding and head included");
     let allowed = format!("give p from 1 to {}", n_layers / chunks.min(n_layers));
     Err(field.value(&found, &problem, &allowed))
 }

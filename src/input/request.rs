@@ -30,6 +30,7 @@ use crate::parallel::frameworks::Framework;
 use crate::parallel::legal_contexts;
 use crate::parallel::legal_widths;
 use crate::parallel::zero::Zero;
+use crate::plan::Limits;
 use crate::plan::Recompute;
 use crate::plan::Source;
 use crate::plan::StrategySpace;
@@ -247,6 +248,17 @@ impl RequestFile {
             None => allowed(default.widths, models),
         };
         let mut space = default.space(micro_batches, widths, attention, framework);
+        let asked = self.search.objective.as_deref();
+        let by_energy = OBJECTIVES.iter().any(|&(name, objective)| {
+            asked == Some(name) && objective == Objective::EnergyPerToken
+        });
+        if by_energy || self.search.power_cap_w.is_some() {
+            // Where more than time decides, every shape is looked at for itself: unless they are
+            // asked for, ranks have one virtual stage and replicas exchange nothing inside layers.
+            space.chunks = Limits::only(1);
+            space.zero.retain(|&zero| zero < Zero::Gradients);
+            space.zero_in_pipelines.retain(|&zero| zero < Zero::Gradients);
+        }
         let published = default.time_model == TimeModel::Published;
         // Longer sequences than these are shared by several devices.
         let is_long = sequences.iter().any(|&tokens| tokens > LONGEST_DEFAULT_SEQUENCE);

@@ -45,8 +45,9 @@ impl Module {
 }
 
 /// A set of modules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[derive(Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Modules(u8);
 

@@ -106,7 +106,11 @@ fn farthest(
         // Mostly the last one does.
         let mut next = last;
         while reached + 1 < beyond {
-            if fits(next) { reached = next } else { beyond = next }
+            if fits(next) {
+                reached = next
+            } else {
+                beyond = next
+            }
             next = reached.midpoint(beyond);
         }
         reached

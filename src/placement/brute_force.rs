@@ -14,9 +14,9 @@ use crate::hardware::network::Level;
 use crate::hardware::network::Levels;
 use crate::hardware::network::Link;
 use crate::hardware::network::Network;
+use crate::hardware::network::Torus;
 use crate::parallel::Order;
 use crate::parallel::zero::Zero;
-use crate::hardware::network::Torus;
 use crate::plan::Answer;
 use crate::plan::Buckets;
 use crate::plan::Edge;
@@ -79,8 +79,15 @@ fn every_shape(problem: &Problem, n_stages: usize) -> Vec<Shape> {
                 let zero = if replicas == 1 { Zero::Nothing } else { zero };
                 for &order in &choices.orders {
                     for recompute in every_recompute(problem, chunks) {
-                        let shape =
-                            Shape { data_parallel, ranks, schedule, zero, shards: None, order, recompute };
+                        let shape = Shape {
+                            data_parallel,
+                            ranks,
+                            schedule,
+                            zero,
+                            shards: None,
+                            order,
+                            recompute,
+                        };
                         shapes.push(shape);
                     }
                 }
@@ -185,15 +192,8 @@ fn instance(noise: &mut Noise, n_most: u64, branches: bool) -> Instance {
         }
     }
     let tied = if noise.one_in(3) { 1 + noise.below(5) } else { 0 };
-    let profile = Profile {
-        width,
-        context: 1,
-        kinds,
-        sequence,
-        ids: (0..).take(n).collect(),
-        edges,
-        tied,
-    };
+    let profile =
+        Profile { width, context: 1, kinds, sequence, ids: (0..).take(n).collect(), edges, tied };
     let time_model =
         if noise.one_in(2) { TimeModel::Published } else { TimeModel::OneForwardOneBackward };
     let job = Job {
@@ -304,7 +304,8 @@ fn instance_of_axes(noise: &mut Noise) -> Instance {
         [Buckets::Stages, Buckets::Layers, Buckets::FirstRank { least: 8, per_replica: 2 }];
     let any = |noise: &mut Noise, n: usize| usize::try_from(noise.below(n as u64)).unwrap();
     job.ends = EndRules { step_start: starts[any(noise, 2)], buckets: buckets[any(noise, 3)] };
-    let recompute = [Recompute::None, Recompute::AsNeeded, Recompute::First(1), Recompute::EVERY_LAYER];
+    let recompute =
+        [Recompute::None, Recompute::AsNeeded, Recompute::First(1), Recompute::EVERY_LAYER];
     base.choices = Choices {
         chunks: 1..=1 + any(noise, 3),
         zero: [

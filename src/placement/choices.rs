@@ -186,7 +186,8 @@ impl Sums {
         let most = (0..profile.kinds.len()).max_by_key(|&kind| count(kind)).unwrap_or(0);
         let is_chain = profile.is_chain();
         let slowest = profile.layers().map(load).max().unwrap_or(0);
-        let time = |layer: &LayerProfile| StageTime { forward: layer.forward, backward: layer.backward };
+        let time =
+            |layer: &LayerProfile| StageTime { forward: layer.forward, backward: layer.backward };
         let times: Vec<StageTime> = profile.layers().map(time).collect();
         // Where layers branch, stages may run branches side by side.
         let sum = |of: &dyn Fn(&LayerProfile) -> u64| -> u128 {
@@ -287,13 +288,7 @@ impl Sums {
     /// The first weights that the first rank waits for are those of the first layer, or more. Some
     /// rank holds no fewer parameters than the average, and some rank gathers no less than the
     /// average beyond what its layers hide.
-    fn steps(
-        &self,
-        problem: &Problem,
-        shape: &Shape,
-        most: u64,
-        exchanged: &Exchanged,
-    ) -> u128 {
+    fn steps(&self, problem: &Problem, shape: &Shape, most: u64, exchanged: &Exchanged) -> u128 {
         let Problem { profile, job, .. } = *problem;
         let sharding = Shape { data_parallel: most, ..*shape }.sharding(profile);
         let step = |parameters: u64| u128::from(job.optimizer_step(sharding.stepped(parameters)));
@@ -411,7 +406,8 @@ pub(super) fn least_uncompared(problem: &Problem, sums: &Sums) -> Option<u128> {
     let most = usize::try_from(job.devices / problem.devices_per_rank()).unwrap_or(usize::MAX);
     let ranks = (*choices.ranks.start()).max(2)..=most.min(n_layers / 2).min(*choices.ranks.end());
     let least = ranks.flat_map(|ranks| {
-        let chunks = (*choices.chunks.start()).max(2)..=(n_layers / ranks).min(*choices.chunks.end());
+        let chunks =
+            (*choices.chunks.start()).max(2)..=(n_layers / ranks).min(*choices.chunks.end());
         let open = chunks.into_iter().any(|chunks| !all_are_compared(n_layers, ranks * chunks));
         // The more pipelines, the fewer micro-batches each has.
         let most = if open { pipelines(problem, ranks).pop() } else { None };

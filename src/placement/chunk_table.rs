@@ -101,10 +101,8 @@ impl<'a> ChunkTable<'a> {
         }
         let held = self.held_chunks(rank, chunks);
         let after = self.rules.after(rank, &held);
-        let after = AfterFigures {
-            exposed: after.exposed,
-            after: after.step.saturating_add(after.gather),
-        };
+        let after =
+            AfterFigures { exposed: after.exposed, after: after.step.saturating_add(after.gather) };
         let found = (self.rules.held_beside_kept(&held), after);
         self.ranks_known.borrow_mut().insert(key, found);
         found

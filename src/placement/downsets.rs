@@ -42,7 +42,10 @@ pub(super) struct Downsets<'a> {
 }
 
 impl<'a> Downsets<'a> {
-    pub(super) fn new(problem: &'a FixedProblem<'a>, sample: Sample) -> Result<Self, TooManyBranches> {
+    pub(super) fn new(
+        problem: &'a FixedProblem<'a>,
+        sample: Sample,
+    ) -> Result<Self, TooManyBranches> {
         let FixedProblem { profile, recompute, .. } = *problem;
         let n = profile.n_layers();
         let mut into = vec![Vec::new(); n];

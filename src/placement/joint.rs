@@ -8,10 +8,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::States;
 use super::Found;
 use super::Problem;
 use super::Rank;
+use super::States;
 use super::choices::Candidate;
 use super::choices::CutChoice;
 use super::choices::Degrees;
@@ -131,7 +131,7 @@ impl<'a, C: States> Joint<'a, C> {
     }
 
     /// Whether some cut of a shape fits, by memory alone; true where that is not known.
-    fn may_fit(&self, shape: Shape) -> bool {
+    pub(super) fn may_fit(&self, shape: Shape) -> bool {
         let table = || {
             let rules = StageRules::new(self.problem.profile, self.problem.job, shape);
             StageTable::new(self.problem, (self.cuts, &self.runs), (rules, 0), 0)
@@ -271,7 +271,9 @@ impl<'a, C: States> Joint<'a, C> {
         let follows = || sums.follows(self.problem, &shape, candidate.pipelines);
         let (found, is_tight) = match (self.problem.choices.cut, shape.schedule) {
             (CutChoice::Even, _) => (self.even(shape), true),
-            (CutChoice::Best, PassOrder::OneForwardOneBackward) => self.cut(shape, limit, follows()),
+            (CutChoice::Best, PassOrder::OneForwardOneBackward) => {
+                self.cut(shape, limit, follows())
+            }
             (CutChoice::Best, PassOrder::Interleaved { .. }) => {
                 self.layout(shape, limit, follows())
             }
@@ -292,7 +294,8 @@ impl<'a, C: States> Joint<'a, C> {
             && self.problem.choices.cut == CutChoice::Best
         {
             let rank = best.rank;
-            let (found, _) = self.cut(shape, None, 0);
+            // A limit just above what is known depends on nothing else.
+            let (found, _) = self.cut(shape, Some(rank.time + 1), 0);
             if let Some(found) = found.filter(|found| found.rank == rank) {
                 self.best = Some(found);
             }

@@ -64,18 +64,19 @@ pub(super) struct Part {
 pub(super) fn parts(n_layers: usize, n_stages: usize, near: usize) -> impl Iterator<Item = Part> {
     let inner = n_stages.saturating_sub(2);
     let most = if inner > 0 { n_layers.saturating_sub(inner) } else { 0 };
-    (1..most).flat_map(move |first| {
-        (1..=most - first).map(move |last| {
-            let rest = n_layers - first - last;
-            let n_longer = rest % inner;
-            let in_a_row = choose(inner, n_longer) > MOST_SUBSETS;
-            Part { first, last, between: rest / inner, n_longer, in_a_row }
+    (1..most)
+        .flat_map(move |first| {
+            (1..=most - first).map(move |last| {
+                let rest = n_layers - first - last;
+                let n_longer = rest % inner;
+                let in_a_row = choose(inner, n_longer) > MOST_SUBSETS;
+                Part { first, last, between: rest / inner, n_longer, in_a_row }
+            })
         })
-    })
-    .filter(move |part| {
-        let is_near = |size: usize| size.abs_diff(part.between) <= near;
-        is_near(part.first) && is_near(part.last)
-    })
+        .filter(move |part| {
+            let is_near = |size: usize| size.abs_diff(part.between) <= near;
+            is_near(part.first) && is_near(part.last)
+        })
 }
 
 /// Who is dealt layers, stage by stage.

@@ -47,7 +47,6 @@ use crate::plan::Shape;
 use crate::plan::TimeModel;
 use bottleneck::Tables;
 use chain::Chain;
-use downsets::Downsets;
 pub use choices::Choices;
 pub use choices::CutChoice;
 pub use choices::Usage;
@@ -57,6 +56,7 @@ pub use cut::StageCosts;
 pub use cut::StageFigures;
 pub use cut::best_cut;
 pub use cut::least_time;
+use downsets::Downsets;
 pub use downsets::TooManyBranches;
 pub use interleaved::AfterFigures;
 pub use interleaved::ChunkCosts;
@@ -219,7 +219,8 @@ pub fn solve(problem: &Problem, incumbent: Option<Rank>) -> Result<Solved, TooMa
 pub fn best_of(problems: &[Problem]) -> Result<Option<(usize, Found)>, TooManyBranches> {
     let mut best: Option<(usize, Found)> = None;
     for (place, problem) in problems.iter().enumerate() {
-        let limit = best.as_ref().map(|(_, found)| Rank { choice: Choice::default(), ..found.rank });
+        let limit =
+            best.as_ref().map(|(_, found)| Rank { choice: Choice::default(), ..found.rank });
         if let Some(found) = solve(problem, limit)?.best {
             best = Some((place, found));
         }
@@ -243,6 +244,30 @@ pub fn fits(problem: &Problem) -> bool {
         stages: choices.ranks.clone(),
     };
     Joint::new(problem, &Chain::new(&plain, sample), None).fits()
+}
+
+/// Whether memory alone tells if a shape of one virtual stage per rank fits.
+fn tells_what_fits(problem: &Problem) -> bool {
+    let Problem { profile, job, choices } = *problem;
+    job.time_model == TimeModel::OneForwardOneBackward
+        && choices.cut == CutChoice::Best
+        && profile.is_plain_chain()
+        && problem.most_narrow() == 0
+        && stage_table::Runs::new(problem).is_uniform()
+}
+
+/// Whether some cut of a shape fits, given that memory alone tells.
+fn some_cut_fits(problem: &Problem, shape: Shape) -> bool {
+    let Problem { profile, job, choices } = *problem;
+    let plain = FixedProblem {
+        profile,
+        job,
+        recompute: Recompute::None,
+        data_parallel: choices.data_parallel.clone(),
+        stages: choices.ranks.clone(),
+    };
+    let sample = Sample { data_parallel: 1, n_stages: 2 };
+    Joint::new(problem, &Chain::new(&plain, sample), None).may_fit(shape)
 }
 
 /// Every shape of a problem, each alone, with ticks that none of its cuts can beat.

@@ -90,6 +90,9 @@ pub fn fewest_devices(problem: &Problem) -> Option<u64> {
     let Problem { profile, job, choices } = *problem;
     let chunks = *choices.chunks.start()..=*choices.chunks.start();
     let choices = Choices { usage: Usage::Any, chunks, legal: None, ..choices.clone() };
+    if let Some(found) = fewest_in_a_chain(problem) {
+        return found;
+    }
     let possible = |devices: u64| {
         let job = Job { devices, ..job.clone() };
         let free = Problem { profile, job: &job, choices: &choices };
@@ -111,6 +114,59 @@ pub fn fewest_devices(problem: &Problem) -> Option<u64> {
         }
     }
     Some(enough)
+}
+
+/// The same where memory alone tells whether a shape fits; `None` where it does not.
+///
+/// With more pipelines each has fewer micro-batches in flight, and more share: of every number of
+/// ranks the fewest pipelines that fit are found by halves.
+fn fewest_in_a_chain(problem: &Problem) -> Option<Option<u64>> {
+    let Problem { job, choices, .. } = *problem;
+    let per_rank = problem.devices_per_rank();
+    if choices.shards.is_some() || *choices.chunks.start() > 1 || !super::tells_what_fits(problem) {
+        return None;
+    }
+    let mut fewest: Option<u64> = None;
+    let most_ranks = problem.profile.n_layers().min(*choices.ranks.end());
+    let least = (*choices.data_parallel.start()).max(1);
+    let most = job.micro_batches.min(MOST_REPLICAS).min(*choices.data_parallel.end());
+    for ranks in (*choices.ranks.start()).max(1)..=most_ranks {
+        let each = per_rank * ranks as u64;
+        for &zero in &choices.zero[usize::from(ranks > 1)] {
+            for &recompute in &choices.recompute {
+                let room = fewest.map_or(u64::MAX, |known| (known - 1) / each);
+                let fits = |data_parallel: u64| {
+                    let recompute = match recompute {
+                        Recompute::AsNeeded => Recompute::EVERY_LAYER,
+                        other => other,
+                    };
+                    super::some_cut_fits(
+                        problem,
+                        Shape {
+                            data_parallel,
+                            ranks,
+                            schedule: PassOrder::OneForwardOneBackward,
+                            zero,
+                            shards: None,
+                            order: choices.orders[0],
+                            recompute,
+                        },
+                    )
+                };
+                let most = most.min(room);
+                if least > most || !fits(most) {
+                    continue;
+                }
+                let (mut few, mut enough) = (least - 1, most);
+                while few + 1 < enough {
+                    let middle = few.midpoint(enough);
+                    if fits(middle) { enough = middle } else { few = middle }
+                }
+                fewest = Some(enough * each);
+            }
+        }
+    }
+    Some(fewest)
 }
 
 /// Beyond so many replicas, what they share is next to nothing.

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::hash::Hasher;
 
-use super::States;
 use super::Problem;
+use super::States;
 use super::cut::StageCosts;
 use super::cut::StageFigures;
 use crate::plan::StageRules;
@@ -163,9 +163,8 @@ impl<'a, C: States> StageTable<'a, C> {
         let mut from = 0;
         for place in 0..self.ranks {
             let left = self.ranks - 1 - place;
-            let fits = |to: usize| {
-                self.rules.filled(place, &self.cuts.layers(from, to)).1 <= self.memory
-            };
+            let fits =
+                |to: usize| self.rules.filled(place, &self.cuts.layers(from, to)).1 <= self.memory;
             if left == 0 {
                 return from < end && fits(end);
             }
@@ -238,7 +237,11 @@ impl<C: States> StageCosts for StageTable<'_, C> {
         // On a chain what is left at a state is a part of what is left before it.
         let is_chain = self.is_monotone();
         let (from, to) = (self.split(from).0, self.split(to).0);
-        if is_chain { self.cuts.least_work(from).saturating_sub(self.cuts.least_work(to)) } else { 0 }
+        if is_chain {
+            self.cuts.least_work(from).saturating_sub(self.cuts.least_work(to))
+        } else {
+            0
+        }
     }
 
     fn follows(&self) -> u64 {

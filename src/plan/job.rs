@@ -80,8 +80,7 @@ pub struct EndRules {
 
 impl EndRules {
     /// Each rank exchanges all of its gradients when it has done its last pass, and steps.
-    pub const PLAIN: Self =
-        Self { step_start: StepStart::OwnGradients, buckets: Buckets::Stages };
+    pub const PLAIN: Self = Self { step_start: StepStart::OwnGradients, buckets: Buckets::Stages };
 }
 
 /// What is trained with, and on how much.

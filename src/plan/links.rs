@@ -83,14 +83,12 @@ impl Links {
     ) -> u64 {
         match *self {
             // At one rate for all, a larger group is never faster.
-            Self::Rate { .. } => {
-                self.collective(
-                    CollectiveKind::AllReduce,
-                    size,
-                    Group::along(*members.start(), stride),
-                    devices,
-                )
-            }
+            Self::Rate { .. } => self.collective(
+                CollectiveKind::AllReduce,
+                size,
+                Group::along(*members.start(), stride),
+                devices,
+            ),
             Self::Network(network) => {
                 let exchange = Exchange::Collective(CollectiveKind::AllReduce);
                 network.topology().least(exchange, Bytes(size), stride, members, devices).0
@@ -158,12 +156,9 @@ fn capped(ticks: u128, longest: u64) -> u64 {
 mod tests {
     use super::*;
 
-    
-
     #[test]
     fn a_rate_divides_exactly_and_rounds_up() {
-        let send =
-            |power, rate, size| {
+        let send = |power, rate, size| {
             let links = Links::Rate { power, rate, longest: 1 << 40 };
             links.send(size, Group::along(2, 1), false, 2)
         };

@@ -71,7 +71,9 @@ impl fmt::Display for Recompute {
 
 /// A text that names no choice of what to compute again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{found}\" is no recompute choice; allowed are none, full, stage, first:N, every-layer and as-needed")]
+#[error(
+    "\"{found}\" is no recompute choice; allowed are none, full, stage, first:N, every-layer and as-needed"
+)]
 pub struct UnknownRecompute {
     /// What was found.
     pub found: String,
@@ -163,7 +165,11 @@ impl Kept {
             layers: Vec::new(),
             others: 0,
             inputs: 0,
-            entering: if recompute == Recompute::Stage { entering(profile, inputs, layers) } else { 0 },
+            entering: if recompute == Recompute::Stage {
+                entering(profile, inputs, layers)
+            } else {
+                0
+            },
             all: 0,
             largest: 0,
         };

@@ -124,9 +124,7 @@ impl StrategySpace {
     /// Which gradients are exchanged together.
     pub fn buckets(&self) -> Buckets {
         match self.framework {
-            Framework::Megatron => {
-                Buckets::FirstRank { least: 40_000_000, per_replica: 1_000_000 }
-            }
+            Framework::Megatron => Buckets::FirstRank { least: 40_000_000, per_replica: 1_000_000 },
             Framework::Torchtitan | Framework::Maxtext | Framework::Any => Buckets::Layers,
         }
     }

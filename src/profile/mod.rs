@@ -83,10 +83,7 @@ impl LayerGraphs {
             Ok(LayerPasses {
                 forward: time(forward, &there),
                 backward: time(backward, &back),
-                collectives: [
-                    exchanged(&layer.forward, &there),
-                    exchanged(&layer.backward, &back),
-                ],
+                collectives: [exchanged(&layer.forward, &there), exchanged(&layer.backward, &back)],
             })
         });
         measured.collect()

@@ -120,7 +120,9 @@ impl SpaceBound {
         let mut variants = Vec::new();
         for (division, bound) in self.divisions.iter().enumerate() {
             let times = bound.layer_times(array, &rates, &mut scratch);
-            for (place, (sharded, recompute, pipeline)) in bound.pipelines[memory].iter().enumerate() {
+            for (place, (sharded, recompute, pipeline)) in
+                bound.pipelines[memory].iter().enumerate()
+            {
                 let Some(time) = pipeline.least_time(times) else { continue };
                 let energy = match figures {
                     Figures::Time => Energy::ZERO,
@@ -140,7 +142,12 @@ impl SpaceBound {
 
     /// A time that no placement of a variant can beat whose layers take these times; `None` where
     /// nothing fits.
-    pub fn least_time(&self, variant: &Variant, chip: &Accelerator, profile: &Profile) -> Option<u64> {
+    pub fn least_time(
+        &self,
+        variant: &Variant,
+        chip: &Accelerator,
+        profile: &Profile,
+    ) -> Option<u64> {
         let memory = self.memories.iter().position(|&size| size == chip.design().hbm)?;
         let bound = &self.divisions[variant.division];
         let mut times = LayerTimes::default();

@@ -16,8 +16,10 @@ use super::price::Price;
 use super::training::Division;
 use super::training::Sharded;
 use crate::hardware::Accelerator;
+use crate::placement::Choice;
 use crate::placement::Choices;
 use crate::placement::Problem;
+use crate::placement::Rank;
 use crate::placement::every_shape;
 use crate::placement::solve;
 use crate::plan::PassOrder;
@@ -83,7 +85,9 @@ impl<'a> Shapes<'a> {
             }
             let only = self.only(shape);
             let problem = self.problem(&only);
-            let solved = solve(&problem, None).expect("a chain does not branch");
+            let known = searched.best.as_ref().map(|known| known.score.0);
+            let limit = known.map(|known| self.slower_than_any(&shape, known));
+            let solved = solve(&problem, limit).expect("a chain does not branch");
             let Some(found) = solved.best else { continue };
             if let Some(open) = solved.open {
                 searched.open = Some(searched.open.map_or(open, |known| known.min(open)));
@@ -95,6 +99,26 @@ impl<'a> Shapes<'a> {
                 searched.best = Some(Candidate { score, found });
             }
         }
+    }
+
+    /// Comes after every placement of a shape that costs no more than `known`.
+    fn slower_than_any(&self, shape: &Shape, known: u128) -> Rank {
+        let time = match self.planner.terms.price {
+            Price::Time => known,
+            // The longer a batch takes, the more it costs at the least.
+            Price::Energy => {
+                let devices =
+                    shape.data_parallel * self.divided.devices_per_stage() * shape.ranks as u64;
+                let costs = |time: u64| self.energy.least(self.floor, shape, devices, Time(time)).0;
+                let (mut enough, mut too_long) = (0, u64::MAX);
+                while enough + 1 < too_long {
+                    let middle = enough.midpoint(too_long);
+                    if costs(middle) <= known { enough = middle } else { too_long = middle }
+                }
+                enough.into()
+            }
+        };
+        Rank { time: time + 1, devices: 0, stages: 0, choice: Choice::default() }
     }
 
     fn problem<'b>(&'b self, choices: &'b Choices) -> Problem<'b> {

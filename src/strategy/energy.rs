@@ -90,7 +90,13 @@ impl BatchEnergy<'_> {
             let mut left = match placement.recompute {
                 Recompute::None => 0,
                 Recompute::Full => usize::MAX,
-                Recompute::Stage => if at == last { 0 } else { usize::MAX },
+                Recompute::Stage => {
+                    if at == last {
+                        0
+                    } else {
+                        usize::MAX
+                    }
+                }
                 Recompute::First(_) | Recompute::AsNeeded => rules.stage(at, layers).repeated,
             };
             let one_by_one =

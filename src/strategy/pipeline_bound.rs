@@ -113,14 +113,27 @@ impl PipelineBound {
                 }
             }
         }
+        shapes.sort_by(|a, b| a.effort().total_cmp(&b.effort()));
         Self { limits, shapes }
     }
 
     /// A time per batch that no placement of layers at least this slow can beat; `None` where
     /// nothing fits.
     pub fn least_time(&self, layer: LayerTimes) -> Option<u64> {
-        let times = self.shapes.iter().map(|shape| self.time_of(shape, layer));
-        times.reduce(f64::min).map(lowered)
+        let repeated = self.limits.repeated as f64;
+        let all = repeated * (layer.forward + layer.backward)
+            + layer.others_forward
+            + layer.others_backward;
+        let mut least: Option<f64> = None;
+        for shape in &self.shapes {
+            // The rest has at least as much to do.
+            if least.is_some_and(|least| least <= shape.effort() * all) {
+                break;
+            }
+            let time = self.time_of(shape, layer);
+            least = Some(least.map_or(time, |least| least.min(time)));
+        }
+        least.map(lowered)
     }
 
     fn time_of(&self, shape: &Shape, layer: LayerTimes) -> f64 {
@@ -219,6 +232,11 @@ impl PipelineBound {
 }
 
 impl Shape {
+    /// The part of all work on all layers that a rank has to do in a batch, on average.
+    fn effort(&self) -> f64 {
+        self.rounds as f64 / self.ranks as f64
+    }
+
     /// Whether nothing that `other` bounds is faster than what this does: it has as many ranks, no
     /// more to do, and no less room.
     fn covers(&self, other: &Self) -> bool {

@@ -44,6 +44,7 @@ use crate::report::placement as report;
 use crate::report::placement::Alternative;
 use crate::strategy::Best;
 use crate::strategy::Planner;
+use crate::strategy::Sharded;
 use crate::strategy::Terms;
 use crate::strategy::Training;
 use crate::strategy::settings;
@@ -289,13 +290,19 @@ impl Request {
         let divisions = training.divisions.iter().enumerate();
         for (at, division) in divisions.filter(|(_, d)| d.cluster.devices == MOST_FITTED) {
             let Ok((profile, mut job)) = planner.asked(at, &self.chip) else { continue };
-            for sharded in shardings(&terms, division) {
-                let devices = sharded.map(|s| s.data_parallel * s.ranks * division.share.setting.devices());
+            let each = division.share.setting.devices();
+            let devices = |sharded: &Sharded| sharded.data_parallel * sharded.ranks * each;
+            let mut ways = shardings(&terms, division);
+            ways.sort_by_key(|way| way.as_ref().map(devices));
+            for sharded in ways {
+                let devices = sharded.as_ref().map(devices);
                 if devices.zip(fewest).is_some_and(|(devices, known)| known <= devices) {
-                    continue;
+                    break;
                 }
                 for &recompute in &terms.space.recompute {
-                    let choices = terms.choices(recompute, sharded);
+                    let mut choices = terms.choices(recompute, sharded);
+                    // Several virtual stages hold no less.
+                    choices.chunks = *choices.chunks.start()..=*choices.chunks.start();
                     job.devices = devices.unwrap_or(MOST_FITTED);
                     let problem = Problem { profile: &profile, job: &job, choices: &choices };
                     let found = match devices {
