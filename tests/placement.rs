@@ -368,7 +368,7 @@ fn the_fewest_devices_are_enough_and_one_fewer_is_not() {
 fn bad_requests_are_refused_with_what_would_do() {
     let cases: [(&[&str], &str); 11] = [
         (&["gpt2-xl", "--micro-batch", "3"], "try 2"),
-        (&["gpt2-xl", "--tensor-parallel", "2"], "25 heads"),
+        (&["gpt2-xl", "--tensor-parallel", "2"], "legal are [1, 5, 25]"),
         (&["gpt2-xl", "--devices", "0"], "--devices"),
         (&["gpt2-xl", "--strategy", "p=51,d=1,t=1"], "give p from 1 to 50"),
         (&["gpt2-xl", "--strategy", "v=2,p=1"], "give p=2 or more, or v=1"),

@@ -342,7 +342,7 @@ impl Request {
         }
         if chosen.pipeline > 1 && space.pipeline.contains(1) {
             add("without pipeline", with(&|space| space.pipeline = Limits::only(1)));
-        } else if space.pipeline.most > 1 {
+        } else if chosen.pipeline == 1 && space.pipeline.most > 1 {
             let deeper = Limits { least: 2, most: space.pipeline.most };
             add("with a pipeline", with(&|space| space.pipeline = deeper));
         }
