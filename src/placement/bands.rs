@@ -107,9 +107,9 @@ fn farthest(
         let mut next = last;
         while reached + 1 < beyond {
             if fits(next) {
-                reached = next
+                reached = next;
             } else {
-                beyond = next
+                beyond = next;
             }
             next = reached.midpoint(beyond);
         }
@@ -182,16 +182,13 @@ pub(super) fn balanced(
     // Invariant: no path was found under `too_low`, and one is under `enough`.
     while enough.saturating_sub(too_low) > 1 + enough / 256 {
         let middle = too_low + (enough - too_low) / 2;
-        match path_under(middle) {
-            Some(path) => {
-                enough = slowest(&path);
-                found = path;
-            }
-            None => {
-                too_low = middle;
-                if too_slow(middle + 1) && highest(costs, n_stages, middle).is_none() {
-                    return Balanced::Hopeless;
-                }
+        if let Some(path) = path_under(middle) {
+            enough = slowest(&path);
+            found = path;
+        } else {
+            too_low = middle;
+            if too_slow(middle + 1) && highest(costs, n_stages, middle).is_none() {
+                return Balanced::Hopeless;
             }
         }
     }

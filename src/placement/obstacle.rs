@@ -90,8 +90,8 @@ pub fn fewest_devices(problem: &Problem) -> Option<u64> {
     let Problem { profile, job, choices } = *problem;
     let chunks = *choices.chunks.start()..=*choices.chunks.start();
     let choices = Choices { usage: Usage::Any, chunks, legal: None, ..choices.clone() };
-    if let Some(found) = fewest_in_a_chain(problem) {
-        return found;
+    if choices.shards.is_none() && *choices.chunks.end() == 1 && super::tells_what_fits(problem) {
+        return fewest_in_a_chain(problem);
     }
     let possible = |devices: u64| {
         let job = Job { devices, ..job.clone() };
@@ -116,16 +116,13 @@ pub fn fewest_devices(problem: &Problem) -> Option<u64> {
     Some(enough)
 }
 
-/// The same where memory alone tells whether a shape fits; `None` where it does not.
+/// The same where memory alone tells whether a shape fits.
 ///
 /// With more pipelines each has fewer micro-batches in flight, and more share: of every number of
 /// ranks the fewest pipelines that fit are found by halves.
-fn fewest_in_a_chain(problem: &Problem) -> Option<Option<u64>> {
+fn fewest_in_a_chain(problem: &Problem) -> Option<u64> {
     let Problem { job, choices, .. } = *problem;
     let per_rank = problem.devices_per_rank();
-    if choices.shards.is_some() || *choices.chunks.start() > 1 || !super::tells_what_fits(problem) {
-        return None;
-    }
     let mut fewest: Option<u64> = None;
     let most_ranks = problem.profile.n_layers().min(*choices.ranks.end());
     let least = (*choices.data_parallel.start()).max(1);
@@ -166,7 +163,7 @@ fn fewest_in_a_chain(problem: &Problem) -> Option<Option<u64>> {
             }
         }
     }
-    Some(fewest)
+    fewest
 }
 
 /// Beyond so many replicas, what they share is next to nothing.

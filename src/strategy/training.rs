@@ -338,12 +338,14 @@ pub fn settings(model: &Model, sequence: u64, terms: &Terms) -> Vec<Setting> {
         }
     }
     let mut kept: Vec<Setting> = Vec::new();
-    let alone = found.len() == 1;
-    for setting in found {
-        // One that is the only one asked for is refused by name, not left out.
-        if !kept.contains(&setting) && (alone || is_legal(model, setting).is_ok()) {
+    for &setting in &found {
+        if !kept.contains(&setting) && is_legal(model, setting).is_ok() {
             kept.push(setting);
         }
+    }
+    if kept.is_empty() {
+        // What leaves nothing to choose from is refused by name, not left out.
+        kept.extend(found.first());
     }
     kept
 }

@@ -1,7 +1,7 @@
 //! A plan for people and for programs.
 //!
 //! [`text`](text::text) and [`value`](value::value) tell a whole plan; both say where its time goes
-//! ([`parts`]), what fills its memory ([`memory`]) and what is proved of it ([`proof`]).
+//! ([`parts`]), what fills its memory ([`memory`]) and what is proved of it ([`mod@proof`]).
 
 #[cfg(test)]
 mod example;
