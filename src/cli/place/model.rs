@@ -26,6 +26,7 @@ use crate::parallel::is_legal;
 use crate::parallel::zero::Zero;
 use crate::placement::Choices;
 use crate::placement::Problem;
+use crate::placement::Usage;
 use crate::placement::fewest_devices;
 use crate::placement::fits;
 use crate::placement::obstacle;
@@ -131,10 +132,18 @@ fn infeasible(args: &Args, request: &Request, out: &mut dyn Write) -> Result<Exi
     let problems: Vec<Problem> = asked.iter().map(Asked::problem).collect();
     let obstacles = problems.iter().map(|problem| (problem, obstacle(problem)));
     let refusal = problems.iter().find_map(refusal);
-    let reason = refusal.map_or_else(
-        || report::reason(&Units::physical(), obstacles),
-        |broken| format!("memory and devices would do, but {broken}"),
-    );
+    let reason = match refusal {
+        Some(broken) => format!("memory and devices would do, but {broken}"),
+        None if request.would_fit_with_some_idle(&problems) => format!(
+            "memory would do, but plans that {} accepts use all {} devices and give every pipeline as \
+             many of the {} sequences: no degrees do both; change one of the numbers, or give \
+             --launchable any",
+            request.terms.space.framework,
+            request.terms.cluster.devices,
+            request.terms.global_batch
+        ),
+        None => report::reason(&Units::physical(), obstacles),
+    };
     if args.json {
         writeln!(out, "{:#}", report::infeasible(&request.question.model.name, &reason))?;
     } else {
@@ -276,6 +285,16 @@ impl Request {
             Some(reason) if asked.is_empty() => Err(self.refused(&reason)),
             _ => Ok(asked),
         }
+    }
+
+    /// Whether something fits where some devices may be idle and pipelines may differ.
+    fn would_fit_with_some_idle(&self, problems: &[Problem]) -> bool {
+        self.terms.space.framework != Framework::Any
+            && problems.iter().any(|problem| {
+                let choices = Choices { usage: Usage::Any, legal: None, ..problem.choices.clone() };
+                let needed = fewest_devices(&Problem { choices: &choices, ..*problem });
+                needed.is_some_and(|needed| needed <= problem.job.devices)
+            })
     }
 
     /// The fewest devices on which some strategy fits, whoever runs it; `None` where none does.
