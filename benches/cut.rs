@@ -6,6 +6,7 @@ use std::time::Instant;
 use phaze::placement::AfterFigures;
 use phaze::placement::ChunkCosts;
 use phaze::placement::ChunkFigures;
+use phaze::placement::Family;
 use phaze::placement::InterleavedShape;
 use phaze::placement::PipelineShape;
 use phaze::placement::StageCosts;
@@ -143,11 +144,13 @@ fn interleaved() {
         let memory = u128::MAX;
         let shape = InterleavedShape { ranks, chunks, group, micro_batches, memory, delay, start };
         let began = Instant::now();
-        let found = best_layout(&chain, shape, None).expect("legal").expect("memory is plenty");
+        let found = best_layout(&chain, shape, Family::Near, None)
+            .expect("legal")
+            .expect("memory is plenty");
         let alone = began.elapsed().as_secs_f64() * 1e3;
         let began = Instant::now();
         let limit = Some(found.time + found.time / 100);
-        std::hint::black_box(best_layout(&chain, shape, limit).expect("legal"));
+        std::hint::black_box(best_layout(&chain, shape, Family::Near, limit).expect("legal"));
         let limited = began.elapsed().as_secs_f64() * 1e3;
         println!(
             "{n_layers:>8}{ranks:>8}{chunks:>8}{micro_batches:>8}{alone:>10.1}{limited:>14.1}"

@@ -6,10 +6,12 @@ use std::time::Instant;
 
 use flate2::read::GzDecoder;
 use phaze::input::profile::profile;
+use phaze::placement::Choices;
 use phaze::placement::Problem;
 use phaze::placement::best_of;
-use phaze::placement::bound;
+use phaze::placement::solve;
 use phaze::plan::Edge;
+use phaze::plan::EndRules;
 use phaze::plan::Job;
 use phaze::plan::LayerProfile;
 use phaze::plan::Links;
@@ -56,13 +58,14 @@ fn golden() {
         let mut times = [0.0; 2];
         for (slot, model) in MODELS.into_iter().enumerate() {
             let profiled = file.scaled(model, None).expect("golden profiles are sound");
+            let choices = Choices::plain(file.recompute);
             times[slot] = best(20, || {
                 let problems: Vec<Problem> = profiled
                     .profiles
                     .iter()
-                    .map(|profile| Problem::new(profile, &profiled.job, file.recompute))
+                    .map(|profile| Problem { profile, job: &profiled.job, choices: &choices })
                     .collect();
-                std::hint::black_box(best_of(&problems, None).expect("chains do not branch"));
+                std::hint::black_box(best_of(&problems).expect("chains do not branch"));
             });
             slowest[slot] = slowest[slot].max(times[slot]);
         }
@@ -87,11 +90,15 @@ fn chain(n_layers: usize, width: u64) -> Profile {
         activations,
         tensor_parallel: true,
         collectives: 0,
+        backward_collectives: 0,
+        working: 0,
+        repeatable: name == "transformer",
     };
     let last = n_layers - 1;
     let place = |i: usize| if i == 0 { 0 } else { 1 + usize::from(i == last) };
     Profile {
         width,
+        context: 1,
         kinds: vec![
             kind("embedding", 40_000_000, 600_000_000 / width, 50_000_000),
             kind("transformer", 9_000_000_000 / width, 1_800_000_000 / width, 800_000_000),
@@ -109,6 +116,7 @@ fn job(devices: u64, micro_batches: u64, time_model: TimeModel) -> Job {
         micro_batches,
         devices,
         memory: 80 << 30,
+        installed: 80 << 30,
         links: Links::Rate { power: 3, rate: 50, longest: u64::MAX },
         per_parameter: PerParameter {
             weight: 2,
@@ -117,14 +125,15 @@ fn job(devices: u64, micro_batches: u64, time_model: TimeModel) -> Job {
             step_per_gibi: 25_000_000,
         },
         time_model,
+        ends: EndRules::PLAIN,
     }
 }
 
-fn solve(profile: &Profile, job: &Job, recompute: Recompute) -> f64 {
-    let problem = Problem::new(profile, job, recompute);
-    best(5, || {
-        let problems = std::slice::from_ref(&problem);
-        std::hint::black_box(best_of(problems, None).expect("chains do not branch"));
+fn solving(profile: &Profile, job: &Job, recompute: Recompute) -> f64 {
+    let choices = Choices::plain(recompute);
+    let problem = Problem { profile, job, choices: &choices };
+    best(3, || {
+        std::hint::black_box(solve(&problem, None).expect("chains do not branch"));
     })
 }
 
@@ -137,42 +146,39 @@ fn growth() {
     {
         let profile = chain(n_layers, 8);
         let [published, ours] =
-            MODELS.map(|model| solve(&profile, &job(devices, 4096, model), Recompute::Full));
+            MODELS.map(|model| solving(&profile, &job(devices, 4096, model), Recompute::Full));
         println!("{n_layers:>8}{devices:>10}{published:>13.1} µs{ours:>13.1} µs");
     }
 }
 
 fn search_like() {
     println!("one design of a search: 98 layers, 1,024 devices, 1f1b, each width and recompute");
-    println!("{:>8}{:>12}{:>14}{:>14}{:>14}", "width", "recompute", "solve", "with best", "bound");
+    println!("{:>8}{:>12}{:>14}{:>14}", "width", "recompute", "solve", "with best");
     let model = TimeModel::OneForwardOneBackward;
     let job = job(1024, 4096, model);
     let profiles = [1, 2, 4, 8].map(|width| chain(98, width));
+    let choices = [Recompute::None, Recompute::AsNeeded, Recompute::Stage].map(Choices::plain);
     let problems: Vec<Problem> = profiles
         .iter()
-        .flat_map(|profile| Recompute::ALL.map(|choice| Problem::new(profile, &job, choice)))
+        .flat_map(|profile| choices.iter().map(move |choices| (profile, choices)))
+        .map(|(profile, choices)| Problem { profile, job: &job, choices })
         .collect();
-    let winner =
-        best_of(&problems, None).expect("chains do not branch").map(|(_, found)| found.rank);
+    let winner = best_of(&problems).expect("chains do not branch").map(|(_, found)| found.rank);
     for problem in &problems {
-        let alone = std::slice::from_ref(problem);
-        let solved = best(20, || {
-            std::hint::black_box(best_of(alone, None).expect("chains do not branch"));
+        let solved = best(5, || {
+            std::hint::black_box(solve(problem, None).expect("chains do not branch"));
         });
-        let cut_off = best(20, || {
-            std::hint::black_box(best_of(alone, winner).expect("chains do not branch"));
-        });
-        let bounded = best(20, || {
-            std::hint::black_box(bound(problem));
+        let cut_off = best(5, || {
+            std::hint::black_box(solve(problem, winner).expect("chains do not branch"));
         });
         println!(
-            "{:>8}{:>12}{solved:>11.1} µs{cut_off:>11.1} µs{bounded:>11.1} µs",
+            "{:>8}{:>12}{solved:>11.1} µs{cut_off:>11.1} µs",
             problem.profile.width,
-            problem.recompute.to_string()
+            problem.choices.recompute[0].to_string()
         );
     }
-    let all = best(20, || {
-        std::hint::black_box(best_of(&problems, None).expect("chains do not branch"));
+    let all = best(5, || {
+        std::hint::black_box(best_of(&problems).expect("chains do not branch"));
     });
     println!("all together {all:.1} µs");
 }

@@ -8,6 +8,7 @@
 //!
 //! ```
 //! use phaze::input::Conventions;
+//! use phaze::input::place::Basics;
 //! use phaze::input::place::question;
 //! use phaze::input::request::RequestFile;
 //! use phaze::input::source::no_files;
@@ -21,9 +22,9 @@
 //! assert!(answer.outcome.proof.complete);
 //! phaze::check(&answer)??;
 //!
-//! let question = question("llama2-7b", "a100-80g", 64, &Conventions::OURS, &no_files)?;
-//! let plan = phaze::place(question)?.expect("it fits");
-//! println!("{} devices in use", plan.answer.devices);
+//! let basics = Basics::new("llama2-7b", "a100-80g", 64);
+//! let plan = phaze::place(question(&basics, &Conventions::OURS, &no_files)?)?.expect("it fits");
+//! println!("{}", plan.training.as_ref().expect("a model is trained").strategy);
 //! phaze::input::place::judge(&plan, "the plan")??;
 //! # Ok(())
 //! # }

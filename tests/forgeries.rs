@@ -38,6 +38,16 @@ const SMALL: [&str; 18] = [
     "none,full",
 ];
 
+/// What strategies the searches of most tests choose from.
+const PLAIN: &str = "[job]\ncontext_parallel = [1]\nstrategy = \"v=1\"\n";
+/// The same with sequences that devices may share.
+const CONTEXTS: &str = "[job]\ncontext_parallel = [1, 2]\nstrategy = \"v=1\"\n";
+/// Virtual stages alone.
+const CHUNKS: &str = "[job]\ncontext_parallel = [1]\nstrategy = \"p=2,v=2,b=1\"\n";
+/// What one framework accepts.
+const LAUNCHABLE: &str =
+    "[job]\nlaunchable = \"megatron\"\ncontext_parallel = [1, 2]\nstrategy = \"v=1\"\n";
+
 /// A result with its files taken apart.
 struct Real {
     outcome: Value,
@@ -63,13 +73,18 @@ use By::Deep;
 type Lie = (&'static str, By, fn(&mut Files));
 
 /// Searches for real and reads what was written.
-fn searched(name: &str, arguments: &[&str]) -> (PathBuf, Files) {
+fn searched(name: &str, request: &str, arguments: &[&str]) -> (PathBuf, Files) {
     let directory =
         std::env::temp_dir().join(format!("phaze-forgeries-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&directory);
+    let file = directory.with_extension("toml");
+    fs::write(&file, request).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_phaze"));
-    let searched = command.arg("search").args(arguments).arg("--out").arg(&directory).output();
-    assert!(matches!(searched.unwrap().status.code(), Some(0 | 1)), "{name}");
+    let command = command.arg("search").arg(&file).args(arguments).arg("--out").arg(&directory);
+    let searched = command.output().unwrap();
+    let said = String::from_utf8_lossy(&searched.stderr);
+    assert!(matches!(searched.status.code(), Some(0 | 1)), "{name}: {said}");
+    fs::remove_file(file).unwrap();
     let text = fs::read_to_string(directory.join("outcome.json")).unwrap();
     let table = fs::read_to_string(directory.join("designs.csv")).unwrap();
     let outcome = serde_json::from_str(&text).unwrap();
@@ -77,8 +92,8 @@ fn searched(name: &str, arguments: &[&str]) -> (PathBuf, Files) {
 }
 
 /// A real result that both commands accept, with what the solvers say of it.
-fn real(name: &str, arguments: &[&str]) -> Real {
-    let (directory, Files { outcome, cells }) = searched(name, arguments);
+fn real(name: &str, request: &str, arguments: &[&str]) -> Real {
+    let (directory, Files { outcome, cells }) = searched(name, request, arguments);
     fs::remove_dir_all(directory).unwrap();
     let claimed: Outcome = serde_json::from_value(outcome.clone()).unwrap();
     let (question, models) = question(&claimed).unwrap();
@@ -150,6 +165,11 @@ impl Files {
         *self.at(path) = to;
     }
 
+    fn opposite(&mut self, path: &str) {
+        let value = self.at(path);
+        *value = json!(!value.as_bool().unwrap());
+    }
+
     fn pop(&mut self, path: &str) {
         self.at(path).as_array_mut().unwrap().pop();
     }
@@ -208,6 +228,11 @@ fn another_proof(entry: &mut Value) {
 }
 
 const WINNER: &str = "/winner/results/0";
+
+/// The path of one of the winner's degrees.
+fn degree(name: &str) -> String {
+    format!("{WINNER}/strategy/degrees/{name}")
+}
 
 /// One lie for every claim of an outcome with one model.
 const LIES: &[Lie] = &[
@@ -274,8 +299,8 @@ const LIES: &[Lie] = &[
     }),
     ("less area of the buffer", Check, |f| f.times("/winner/design/area/glb_um2", 0.9)),
     ("a faster batch", Check, |f| f.times(&format!("{WINNER}/time_per_batch_s"), 0.5)),
-    ("another simulated time", Check, |f| {
-        f.times(&format!("{WINNER}/simulated_time_per_batch_s"), 0.9);
+    ("a simulated time beside an exact one", Check, |f| {
+        f.set(&format!("{WINNER}/simulated_time_per_batch_s"), json!(0.9));
     }),
     ("more throughput", Check, |f| f.times(&format!("{WINNER}/throughput_sequences_per_s"), 2.0)),
     ("more tokens", Check, |f| f.times(&format!("{WINNER}/tokens_per_s"), 2.0)),
@@ -286,17 +311,21 @@ const LIES: &[Lie] = &[
     ("less energy", Check, |f| f.times(&format!("{WINNER}/energy_per_batch_j"), 0.9)),
     ("less energy for a token", Check, |f| f.times(&format!("{WINNER}/energy_per_token_j"), 0.9)),
     ("less power", Check, |f| f.times(&format!("{WINNER}/average_power_w"), 0.9)),
-    ("more replicas", Check, |f| f.plus(&format!("{WINNER}/strategy/data_parallel"), 1)),
-    ("more stages", Check, |f| f.plus(&format!("{WINNER}/strategy/pipeline_stages"), 1)),
-    ("a width that is not asked for", Check, |f| {
-        f.set(&format!("{WINNER}/strategy/tensor_parallel"), json!(16));
+    ("more replicas", Check, |f| f.plus(&degree("data_parallel"), 1)),
+    ("more ranks", Check, |f| f.plus(&degree("pipeline"), 1)),
+    ("a width that is not asked for", Check, |f| f.set(&degree("tensor_parallel"), json!(16))),
+    ("a scattered sequence", Check, |f| f.opposite(&degree("sequence_parallel"))),
+    ("a shared context", Check, |f| f.plus(&degree("context_parallel"), 1)),
+    ("another kind of context", Check, |f| f.set(&degree("context_kind"), json!("ulysses"))),
+    ("a micro-batch that is not asked for", Check, |f| f.set(&degree("micro_batch"), json!(4))),
+    ("another recompute", Check, |f| f.set(&degree("recompute"), json!("stage"))),
+    ("repeated modules", Check, |f| f.set(&degree("repeated"), json!("mlp"))),
+    ("another schedule", Check, |f| {
+        f.set(&degree("schedule"), json!({"interleaved": {"chunks": 2, "group": 7}}));
     }),
-    ("a micro-batch that is not asked for", Check, |f| {
-        f.set(&format!("{WINNER}/strategy/micro_batch"), json!(4));
-    }),
-    ("another recompute", Check, |f| {
-        f.set(&format!("{WINNER}/strategy/recompute"), json!("stage"));
-    }),
+    ("another stage of sharding", Check, |f| f.set(&degree("zero"), json!(2))),
+    ("shards that are not asked for", Check, |f| f.set(&degree("shards"), json!(2))),
+    ("another order", Check, |f| f.set(&degree("order"), json!("tp-pp-dp-cp"))),
     ("fewer devices", Check, |f| f.set(&format!("{WINNER}/strategy/devices_used"), json!(1))),
     ("another sentence", Check, |f| {
         f.set(&format!("{WINNER}/strategy/sentence"), json!("one replica"));
@@ -323,6 +352,18 @@ const LIES: &[Lie] = &[
     }),
     ("no activations", Check, |f| {
         f.set(&format!("{WINNER}/stages/0/memory_bytes/activations"), json!(0));
+    }),
+    ("nothing gathered or all", Check, |f| {
+        f.plus(&format!("{WINNER}/stages/0/memory_bytes/gathered"), 1);
+    }),
+    ("less for a moment", Check, |f| {
+        f.plus(&format!("{WINNER}/stages/0/memory_bytes/working"), 1);
+    }),
+    ("another rank", Check, |f| f.plus(&format!("{WINNER}/stages/0/rank"), 1)),
+    ("repeated layers", Check, |f| f.plus(&format!("{WINNER}/stages/0/n_repeated"), 1)),
+    ("weights that arrive at once", Check, |f| {
+        let total = f.outcome["winner"]["results"][0]["time_per_batch_s"].as_f64().unwrap();
+        f.set(&format!("{WINNER}/breakdown_s/weight_gathering"), json!(total / 5.0));
     }),
     ("a larger limit", Check, |f| f.plus(&format!("{WINNER}/stages/0/memory_limit_bytes"), 1)),
     ("no stage", Check, |f| f.set(&format!("{WINNER}/stages"), json!([]))),
@@ -411,6 +452,44 @@ const LIES: &[Lie] = &[
         f.plus(&format!("{WINNER}/plan/training/peak_flops_per_second"), 1);
     }),
     ("a plan for more memory", Check, |f| f.plus(&format!("{WINNER}/plan/job/memory"), 1 << 30)),
+    ("a plan with more installed", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/job/installed"), 1 << 30);
+    }),
+    ("a plan whose steps wait for nothing", Check, |f| {
+        f.set(&format!("{WINNER}/plan/job/ends/step_start"), json!("own_gradients"));
+    }),
+    ("a plan with other buckets", Check, |f| {
+        f.set(&format!("{WINNER}/plan/job/ends/buckets"), json!("stages"));
+    }),
+    ("a reserve that was not kept", Check, |f| f.set("/request/reserve_per_mille", json!(0))),
+    ("a plan of fewer operations behind a mask", Check, |f| {
+        f.set(&format!("{WINNER}/plan/training/causal_flops_per_sequence"), json!(1));
+    }),
+    ("a plan with a repeatable head", Check, |f| {
+        f.opposite(&format!("{WINNER}/plan/profile/kinds/2/repeatable"));
+    }),
+    ("a plan that holds less for a moment", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/profile/kinds/1/working"), 1);
+    }),
+    ("a plan with other exchanges backward", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/profile/kinds/1/backward_collectives"), 1);
+    }),
+    ("a plan with less gathered", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/answer/ranks/0/memory/gathered"), 1);
+    }),
+    ("a plan with less exposed", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/answer/ranks/0/after/exposed"), 1);
+    }),
+    ("a plan with a shorter gathering", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/answer/ranks/0/gathering"), 1);
+    }),
+    ("a plan whose rank ends sooner", Check, |f| {
+        f.set(&format!("{WINNER}/plan/answer/ranks/0/finished"), json!(1));
+    }),
+    ("a plan with fewer ranks", Check, |f| f.pop(&format!("{WINNER}/plan/answer/ranks"))),
+    ("a plan with more repeated layers", Check, |f| {
+        f.plus(&format!("{WINNER}/plan/answer/stages/0/repeated"), 1);
+    }),
     ("a plan that holds no state", Check, |f| {
         f.set(&format!("{WINNER}/plan/job/per_parameter/state"), json!(0));
     }),
@@ -442,7 +521,16 @@ const LIES: &[Lie] = &[
         f.set(&format!("{WINNER}/plan/answer/time_per_batch"), json!(1));
     }),
     ("a plan that compared more widths", Check, |f| {
-        f.set(&format!("{WINNER}/plan/proof/widths"), json!([1, 2, 4, 8, 16]));
+        f.set(&format!("{WINNER}/plan/proof/space/tensor_parallel"), json!([1, 2, 4, 8, 16]));
+    }),
+    ("a plan that compared no space", Check, |f| {
+        f.set(&format!("{WINNER}/plan/proof/space"), Value::Null);
+    }),
+    ("a plan that leaves nothing to beat open", Check, |f| {
+        f.set(&format!("{WINNER}/plan/proof/open"), json!(0));
+    }),
+    ("a plan that leaves more open than it takes", Check, |f| {
+        f.set(&format!("{WINNER}/plan/proof/open"), json!(u64::MAX));
     }),
     ("a plan that was given", Check, |f| {
         f.set(&format!("{WINNER}/plan/proof"), json!({"kind": "given"}));
@@ -565,9 +653,25 @@ const LIES: &[Lie] = &[
         let row = f.row("best_hbm_gib", "64");
         f.cell(row, "recompute", "stage");
     }),
-    ("more stages of a row", Check, |f| {
+    ("more ranks of a row", Check, |f| {
         let row = f.row("best_hbm_gib", "64");
-        f.cell(row, "pipeline_stages", "1000");
+        f.cell(row, "pipeline", "1000");
+    }),
+    ("more chunks of a row", Check, |f| {
+        let row = f.row("best_hbm_gib", "64");
+        f.cell(row, "chunks", "1000");
+    }),
+    ("a shared context of a row", Check, |f| {
+        let row = f.row("best_hbm_gib", "64");
+        f.cell(row, "context_parallel", "64");
+    }),
+    ("another sharding of a row", Check, |f| {
+        let row = f.row("best_hbm_gib", "64");
+        f.cell(row, "zero", "7");
+    }),
+    ("another sentence of a row", Check, |f| {
+        let row = f.row("best_hbm_gib", "64");
+        f.cell(row, "strategy", "TP 1 x PP 1 x DP 1, micro-batch 1, no recompute");
     }),
     ("an unproved value", Deep, |f| {
         // The slowest evaluated row: its gap cannot reach the winner's value.
@@ -629,7 +733,7 @@ fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn every_claim_of_a_search_can_be_refuted() {
     let arguments = with(&["--model", "bert-large", "--hbm", "32,64"]);
-    let real = real("small", &arguments);
+    let real = real("small", PLAIN, &arguments);
     check(&real, LIES);
     mutations(&real, 250);
 }
@@ -637,7 +741,7 @@ fn every_claim_of_a_search_can_be_refuted() {
 #[test]
 fn every_claim_of_an_exact_front_and_list_can_be_refuted() {
     let arguments = with(&["--model", "bert-large", "--hbm", "32,64", "--pareto", "--top", "5"]);
-    let real = real("pareto", &arguments);
+    let real = real("pareto", PLAIN, &arguments);
     let lies: &[Lie] = &[
         ("an entry of an exact front deleted", Check, |f| f.pop("/pareto/entries")),
         ("an exact front called inexact", Check, |f| f.set("/pareto/exact", json!(false))),
@@ -656,7 +760,7 @@ fn every_claim_of_an_exact_front_and_list_can_be_refuted() {
 #[test]
 fn every_claim_about_several_models_can_be_refuted() {
     let arguments = with(&["--model", "bert-large", "--model", "opt-350m", "--hbm", "32"]);
-    let real = real("two", &arguments);
+    let real = real("two", PLAIN, &arguments);
     let lies: &[Lie] = &[
         ("one result of two", Check, |f| f.pop("/winner/results")),
         ("results in another order", Check, |f| {
@@ -679,11 +783,39 @@ fn every_claim_about_several_models_can_be_refuted() {
 #[test]
 fn energy_published_rules_and_nodes_are_judged_too() {
     let energy = ["--model", "bert-large", "--hbm", "32", "--objective", "energy-per-token"];
-    mutations(&real("energy", &with(&energy)), 40);
+    mutations(&real("energy", PLAIN, &with(&energy)), 40);
     let published = ["--model", "bert-large", "--hbm", "32", "--published"];
-    mutations(&real("published", &with(&published)), 40);
+    mutations(&real("published", "", &with(&published)), 40);
     let nodes = ["--model", "bert-large", "--hbm", "80", "--hardware", "a100-80g", "--pareto"];
-    mutations(&real("nodes", &with(&nodes)), 40);
+    mutations(&real("nodes", CONTEXTS, &with(&nodes)), 40);
+}
+
+#[test]
+fn virtual_stages_and_rules_of_a_framework_are_judged_too() {
+    let small = ["--model", "bert-large", "--fix", "width=64", "--fix", "tensor_cores=64"];
+    let chunks = ["--hbm", "32", "--fix", "vector_cores=16,64", "--devices", "8"];
+    let chunks = [&small[..], &["--global-batch", "16", "--fix", "depth=64"], &chunks].concat();
+    let chunks = real("chunks", CHUNKS, &chunks);
+    let lies: &[Lie] = &[
+        ("one chunk", Check, |f| f.set(&degree("schedule"), json!("one_forward_one_backward"))),
+        ("another group", Check, |f| f.plus(&degree("schedule/interleaved/group"), 1)),
+        ("a plan with other chunks", Check, |f| {
+            f.plus(&format!("{WINNER}/plan/answer/schedule/interleaved/chunks"), 1);
+        }),
+        ("a faster chunk", Check, |f| {
+            f.plus(&format!("{WINNER}/plan/answer/stages/3/forward"), 1);
+        }),
+        ("a smaller rank", Check, |f| {
+            f.plus(&format!("{WINNER}/plan/answer/ranks/1/memory/activations"), 1);
+        }),
+        ("more left open than the plan takes", Check, |f| {
+            f.set(&format!("{WINNER}/plan/proof/open"), json!(u64::MAX));
+        }),
+    ];
+    check(&chunks, lies);
+    mutations(&chunks, 40);
+    let megatron = ["--hbm", "80", "--hardware", "a100-80g"];
+    mutations(&real("megatron", LAUNCHABLE, &with(&[&small[..2], &megatron].concat())), 40);
 }
 
 #[test]
@@ -702,7 +834,7 @@ fn a_search_in_which_nothing_fits_is_judged_too() {
         "--hbm",
         "32",
     ];
-    let real = real("infeasible", &arguments);
+    let real = real("infeasible", PLAIN, &arguments);
     let lies: &[Lie] = &[
         ("another reason", Check, |f| f.set("/infeasible_reason", json!("no luck"))),
         ("no reason", Check, |f| f.set("/infeasible_reason", Value::Null)),
@@ -781,7 +913,8 @@ impl Dice {
             1 => from * (1.0 + 1e-6) + 1e-6,
             2 => from * 0.999 - 1e-6,
             3 => -from - 1.0,
-            _ => from + 1.0,
+            // More than the rounding of a figure of any size.
+            _ => from + 1.0 + from.abs() * 1e-6,
         }
     }
 
@@ -823,7 +956,7 @@ impl Dice {
 #[test]
 fn the_command_names_a_lie_and_never_panics() {
     let (directory, mut files) =
-        searched("command", &with(&["--model", "bert-large", "--hbm", "32"]));
+        searched("command", PLAIN, &with(&["--model", "bert-large", "--hbm", "32"]));
     let path = directory.join("outcome.json");
     let honest = files.outcome.clone();
     let run = |outcome: &Value, more: &[&str]| {

@@ -8,6 +8,7 @@ use phaze::model::Optimizer;
 use phaze::parallel::Setting;
 use phaze::parallel::shard;
 use phaze::plan::Edge;
+use phaze::plan::EndRules;
 use phaze::plan::Job;
 use phaze::plan::LayerProfile;
 use phaze::plan::Links;
@@ -85,6 +86,7 @@ fn first_stage(run: &Run, attention: Attention, sequence_parallel: bool) -> Memo
     let n = usize::try_from(run.layers).unwrap();
     let profile = Profile {
         width: run.width,
+        context: 1,
         kinds: vec![LayerProfile {
             name: layer.name.clone(),
             forward: 1,
@@ -93,6 +95,9 @@ fn first_stage(run: &Run, attention: Attention, sequence_parallel: bool) -> Memo
             activations: layer.kept.0,
             tensor_parallel: true,
             collectives: 0,
+            backward_collectives: 0,
+            working: 0,
+            repeatable: true,
         }],
         sequence: vec![0; n],
         ids: (0..).take(n).collect(),
@@ -105,6 +110,7 @@ fn first_stage(run: &Run, attention: Attention, sequence_parallel: bool) -> Memo
         micro_batches: run.batch / run.micro_batch,
         devices: run.stages * run.width,
         memory: 80 << 30,
+        installed: 80 << 30,
         links: Links::Network(Network::flat(Link { bandwidth, latency: Time(0) })),
         per_parameter: PerParameter {
             weight: optimizer.weight().0,
@@ -113,12 +119,13 @@ fn first_stage(run: &Run, attention: Attention, sequence_parallel: bool) -> Memo
             step_per_gibi: 0,
         },
         time_model: TimeModel::OneForwardOneBackward,
+        ends: EndRules::PLAIN,
     };
     let each = n / usize::try_from(run.stages).unwrap();
     let ends = (1..=usize::try_from(run.stages).unwrap()).map(|stage| stage * each).collect();
     let pipeline = Pipeline::of_chain(n, ends).unwrap();
-    let placement = Placement { data_parallel: 1, recompute: Recompute::None, pipeline };
-    cost(&profile, &job, &placement).stages[0].memory
+    let placement = Placement::plain(1, Recompute::None, pipeline);
+    cost(&profile, &job, &placement).ranks[0].memory
 }
 
 fn gib(size: u128) -> f64 {

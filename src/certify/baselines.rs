@@ -1,18 +1,20 @@
 //! What a winner is compared with: that each baseline is the chip it says, fits and costs what it
 //! says, or is rightly missing. That it is the best on its chip is for `deep` to say.
 
+use crate::compare::Degrees;
 use crate::compare::Described;
 use crate::compare::N_BASELINES;
 use crate::compare::STOPPED;
 use crate::compare::description;
+use crate::compare::expert_space;
 use crate::compare::expert_strategy;
 use crate::compare::gain;
 use crate::hardware::Accelerator;
 use crate::hardware::Design;
+use crate::plan::StrategySpace;
 use crate::search::Baseline;
 use crate::search::Judge;
 use crate::search::Outcome;
-use crate::strategy::Degrees;
 use crate::units::Area;
 use crate::units::Bytes;
 
@@ -24,9 +26,7 @@ use super::design;
 use super::entry;
 use super::entry::Expected;
 use super::feasible;
-use super::feasible::Layers;
-use super::placed::Origin;
-use super::placed::even_ends;
+use super::feasible::Fit;
 use super::rebuild::Question;
 use super::result::Held;
 
@@ -124,27 +124,27 @@ fn one(
         // A design of the space can be built with every size of memory: any stands for all.
         (Chip::OfSpace, None) => Some(question.chip(0, hbm)),
     };
-    let hindrance = match &chip {
-        _ if stopped && claimed.reason.as_deref() == Some(STOPPED) => Some(STOPPED.to_owned()),
-        None => Some("it cannot be built".to_owned()),
+    let (hindrance, surely) = match &chip {
+        _ if stopped && claimed.reason.as_deref() == Some(STOPPED) => {
+            (Some(STOPPED.to_owned()), true)
+        }
+        None => (Some("it cannot be built".to_owned()), true),
         Some(chip) => hindrance(question, chip, expected.given),
     };
     // Where power is capped, only a solver knows whether what fits draws too much.
-    let capped = question.request.power_cap_w.is_some() && claimed.entry.is_none();
-    let hindrance = if capped { claimed.reason.clone() } else { hindrance };
+    let unknown = question.request.power_cap_w.is_some() || !surely;
+    let missing = unknown && claimed.entry.is_none();
+    let hindrance = if missing { claimed.reason.clone() } else { hindrance };
     match (&claimed.entry, hindrance, &chip) {
         (Some(entry), None, Some(chip)) => {
-            let origins = question.models.iter().map(|model| {
+            let searched = &question.request.strategies;
+            let spaces = question.models.iter().map(|model| {
                 let degrees = degrees(question, &model.name).filter(|_| expected.given);
-                degrees.map_or(Origin::Searched, Origin::Given)
+                degrees.map_or(searched.clone(), |degrees| expert_space(degrees, searched))
             });
-            let origins: Vec<Origin> = origins.collect();
-            let expected = Expected {
-                chip,
-                index: None,
-                name: expected.described.built_in,
-                origins: &origins,
-            };
+            let spaces: Vec<StrategySpace> = spaces.collect();
+            let name = expected.described.built_in;
+            let expected = Expected { chip, index: None, name, spaces: &spaces };
             let path = format!("{path}.entry");
             let held = entry::check(&path, question, judge, &expected, entry)?;
             found.winner_ratio = Some(ratio(judge, &held, chip, winner));
@@ -175,45 +175,45 @@ fn degrees(question: &Question, model: &str) -> Option<Degrees> {
     expert_strategy(model, question.request.devices)
 }
 
-/// Why there is no entry for a chip that can be built; `None` where there is one.
-fn hindrance(question: &Question, chip: &Accelerator, given: bool) -> Option<String> {
-    let capacity = chip.design().hbm;
+/// Why there is no entry for a chip that can be built, `None` where there is one; and whether that is
+/// sure without a solver.
+fn hindrance(question: &Question, chip: &Accelerator, given: bool) -> (Option<String>, bool) {
+    let installed = chip.design().hbm;
     if !given {
-        let fits = |model: usize| feasible::fits(question, model, capacity);
-        let all_fit = (0..question.models.len()).all(fits);
-        return (!all_fit).then(|| "no placement fits".to_owned());
+        let fit = feasible::all_fit(question, installed);
+        let reason = (fit == Fit::No).then(|| "no placement fits".to_owned());
+        return (reason, fit != Fit::Perhaps);
     }
-    question.models.iter().enumerate().find_map(|(model, trained)| {
+    let mut surely = true;
+    for (model, trained) in question.models.iter().enumerate() {
         let Some(degrees) = degrees(question, &trained.name) else {
-            return Some(format!("no expert strategy was published for {}", trained.name));
+            return (
+                Some(format!("no expert strategy was published for {}", trained.name)),
+                surely,
+            );
         };
         let Degrees { stages, data_parallel, tensor_parallel } = degrees;
-        (!degrees_fit(question, model, degrees, capacity)).then(|| {
-            format!(
-                "{stages} stages x {data_parallel} replicas x {tensor_parallel} wide do not fit"
-            )
-        })
-    })
+        match degrees_fit(question, model, degrees, installed) {
+            Fit::Yes => {}
+            Fit::Perhaps => surely = false,
+            Fit::No => {
+                let reason = format!(
+                    "{stages} stages x {data_parallel} replicas x {tensor_parallel} wide do not fit"
+                );
+                return (Some(reason), surely);
+            }
+        }
+    }
+    (None, surely)
 }
 
 /// Whether given degrees fit with some micro-batch and recompute choice, repeated layers cut evenly.
-fn degrees_fit(question: &Question, model: usize, degrees: Degrees, capacity: Bytes) -> bool {
-    let request = &question.request;
-    let shares = question.models[model].shares.iter();
-    let mut of_width =
-        shares.filter(|share| share.setting.tensor_parallel == degrees.tensor_parallel);
-    of_width.any(|share| {
-        let ends = even_ends(&share.sequence, degrees.stages);
-        let layers = Layers::new(share);
-        let micro_batches = request.global_batch / share.setting.micro_batch;
-        let rounds = micro_batches.div_ceil(degrees.data_parallel);
-        !ends.is_empty()
-            && request.recompute.iter().any(|&recompute| {
-                let room = feasible::room(question, recompute, capacity);
-                let devices = layers.given(&room, rounds, &ends);
-                devices.is_some_and(|one| one * degrees.data_parallel <= request.devices)
-            })
-    })
+fn degrees_fit(question: &Question, model: usize, degrees: Degrees, installed: Bytes) -> Fit {
+    let space = expert_space(degrees, &question.request.strategies);
+    let asked = question.asked_from(model, &space);
+    let scopes = question.physics.network.scopes(asked.devices);
+    let Ok(divisions) = asked.divisions(scopes) else { return Fit::No };
+    feasible::some_fit(&asked, &divisions, installed)
 }
 
 /// Without a winner nothing is compared.

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use crate::estimate::vector_core::cycles_per_element;
 use crate::graph::Dag;
 use crate::hardware::Accelerator;
-use crate::hardware::Cluster;
 use crate::hardware::Use;
 use crate::model::op::Home;
 use crate::model::op::Matmul;
@@ -20,6 +19,8 @@ use crate::strategy::Standing;
 use crate::units::Energy;
 use crate::units::Time;
 
+use super::divide::Asked;
+use super::divide::Divided;
 use super::operator::Place;
 use super::operator::price;
 use super::phases::Case;
@@ -38,23 +39,24 @@ const MARGIN: f64 = 1e-9;
 /// Bounds of every design of a question.
 pub struct Bounds<'a> {
     question: &'a Question,
-    /// By model and share.
-    shares: Vec<Vec<ShareBound>>,
+    /// By model and division.
+    divisions: Vec<Vec<DivisionBound>>,
     /// The place of each shape of array in the tables of steps.
     arrays: BTreeMap<(u64, u64), usize>,
 }
 
-/// What bounds one share.
-struct ShareBound {
+/// What bounds one division.
+struct DivisionBound {
     /// By kind of layer, forward and backward.
     passes: Vec<[PassBound; 2]>,
     /// How often each kind occurs.
     occurrences: Vec<f64>,
     repeated: usize,
     micro_batches: f64,
-    width: f64,
-    /// Devices that every stage takes at the least.
-    devices_per_stage: f64,
+    /// Devices that share the work of one sequence.
+    sharers: f64,
+    /// Devices that every rank takes at the least.
+    devices_per_rank: f64,
     /// By size of memory, then by recompute choice: what may fit.
     cases: Vec<Vec<(Recompute, Phases, Vec<Case>)>>,
 }
@@ -94,15 +96,15 @@ impl<'a> Bounds<'a> {
             question.candidates.iter().map(|candidate| (shape(candidate), 0)).collect();
         arrays.values_mut().enumerate().for_each(|(at, place)| *place = at);
         let shapes: Vec<(u64, u64)> = arrays.keys().copied().collect();
-        let shares = question.models.iter().map(|model| {
-            let clusters = question.clusters.iter();
-            let pairs = clusters.flat_map(|cluster| model.shares.iter().map(move |s| (s, cluster)));
-            pairs
-                .filter(|(share, cluster)| share.setting.tensor_parallel <= cluster.devices)
-                .map(|(share, cluster)| ShareBound::new(question, share, cluster, &shapes))
+        let models = question.models.iter().enumerate();
+        let divisions = models.map(|(at, model)| {
+            let asked = question.asked(at);
+            let divisions = model.divisions.iter();
+            divisions
+                .map(|divided| DivisionBound::new(question, &asked, divided, &shapes))
                 .collect()
         });
-        Self { shares: shares.collect(), arrays, question }
+        Self { divisions: divisions.collect(), arrays, question }
     }
 
     /// What no way to train a model on a design with one size of memory can beat; `None` where
@@ -119,17 +121,16 @@ impl<'a> Bounds<'a> {
         };
         let mut ends = Vec::new();
         let (mut time, mut energy) = (f64::INFINITY, f64::INFINITY);
-        for share in &self.shares[model] {
-            let ways = &share.cases[hbm];
+        for division in &self.divisions[model] {
+            let ways = &division.cases[hbm];
             if ways.iter().all(|(_, _, cases)| cases.is_empty()) {
                 continue;
             }
-            let times = share.layer_times(array, &pace, &mut ends);
+            let times = division.layer_times(array, &pace, &mut ends);
             for (recompute, phases, cases) in ways.iter().filter(|(_, _, cases)| !cases.is_empty())
             {
-                let least = cases.iter().map(|case| phases.time(case, &times));
-                time = least.fold(time, f64::min);
-                energy = energy.min(share.energy(*recompute, &times, array, &chip));
+                time = time.min(phases.least_time(cases, &times));
+                energy = energy.min(division.energy(*recompute, &times, array, &chip));
             }
         }
         (time < f64::INFINITY).then(|| {
@@ -139,34 +140,39 @@ impl<'a> Bounds<'a> {
     }
 }
 
-impl ShareBound {
-    fn new(question: &Question, share: &Share, cluster: &Cluster, shapes: &[(u64, u64)]) -> Self {
+impl DivisionBound {
+    fn new(question: &Question, asked: &Asked, divided: &Divided, shapes: &[(u64, u64)]) -> Self {
+        let share = &divided.share;
         let count = |kind: usize| share.sequence.iter().filter(|&&at| at == kind).count() as f64;
         let chip = question.chip(0, 0);
-        let place = Place { chip: &chip, cluster, costs: question.vector_costs };
+        let cluster = question.cluster(divided.devices);
+        let place = Place { chip: &chip, cluster: &cluster, costs: question.vector_costs };
         let passes = share.kinds.iter().map(|kind| {
             [&kind.forward, &kind.backward].map(|ops| PassBound::new(ops, share, place, shapes))
         });
+        let shardings = divided.shardings(asked);
         let cases = question.request.space.hbm_gib.iter().map(|gib| {
-            let choices = question.request.recompute.iter();
+            let capacity = asked.usable(gib << 30);
+            let choices = asked.space.recompute.iter();
             choices
                 .map(|&recompute| {
-                    let phases =
-                        Phases::new(question, share, cluster.devices, recompute, gib << 30);
-                    let cases = phases.cases(question);
+                    let phases = Phases::new(asked, divided, recompute, capacity);
+                    let each = shardings.iter();
+                    let cases =
+                        each.map(|&sharded| phases.cases(asked, divided, sharded, &cluster));
+                    let mut cases = cases.collect::<Vec<_>>().concat();
+                    Phases::put_in_order(&mut cases);
                     (recompute, phases, cases)
                 })
                 .collect()
         });
-        let all_wide = share.kinds.iter().all(|kind| kind.tensor_parallel);
-        let width = share.setting.tensor_parallel as f64;
         Self {
             passes: passes.collect(),
             occurrences: (0..share.kinds.len()).map(count).collect(),
             repeated: most_frequent(&share.sequence),
-            micro_batches: (question.request.global_batch / share.setting.micro_batch) as f64,
-            width,
-            devices_per_stage: if all_wide { width } else { 1.0 },
+            micro_batches: (asked.global_batch / share.setting.micro_batch) as f64,
+            sharers: share.setting.devices() as f64,
+            devices_per_rank: divided.devices_per_rank() as f64,
             cases: cases.collect(),
         }
     }
@@ -188,7 +194,8 @@ impl ShareBound {
     }
 
     /// Femtojoules of a batch at the least: what every operator computes and moves once on each
-    /// device of the width, and power at rest for as long as the stages are loaded at the least.
+    /// device of those that share a sequence, and power at rest for as long as the ranks are loaded
+    /// at the least.
     fn energy(
         &self,
         recompute: Recompute,
@@ -220,7 +227,7 @@ impl ShareBound {
             + times.others_backward;
         // A microwatt for a picosecond is a thousandth of a femtojoule.
         let at_rest = chip.static_power_uw() as f64 / 1000.0;
-        self.micro_batches * (self.width * moved + at_rest * self.devices_per_stage * load)
+        self.micro_batches * (self.sharers * moved + at_rest * self.devices_per_rank * load)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::hardware::Use;
 use crate::model::Optimizer;
+use crate::parallel::zero::Zero;
 use crate::plan::Cost;
 use crate::plan::Job;
 use crate::plan::Placement;
@@ -31,46 +32,91 @@ pub struct Batch<'a> {
     pub place: Place<'a>,
 }
 
-/// How often a stage runs its forward pass for one micro-batch.
-pub fn forward_passes(recompute: Recompute, is_last: bool) -> u64 {
-    match recompute {
-        Recompute::None => 1,
-        Recompute::Full => 2,
-        Recompute::Stage => 2 - u64::from(is_last),
-    }
+/// Whether each layer of a virtual stage runs its forward pass twice for a micro-batch, where that
+/// stage has this number and repeats so many layers one by one.
+pub fn repeats(
+    profile: &Profile,
+    placement: &Placement,
+    layers: &[usize],
+    (stage, one_by_one): (usize, usize),
+) -> Vec<bool> {
+    let is_last = stage + 1 == placement.pipeline.n_stages();
+    let mut left = one_by_one;
+    let again = |&layer: &usize| match placement.recompute {
+        Recompute::None => false,
+        Recompute::Full => true,
+        Recompute::Stage => !is_last,
+        Recompute::First(_) | Recompute::AsNeeded => {
+            let again = profile.layer(layer).repeatable && left > 0;
+            left -= usize::from(again);
+            again
+        }
+    };
+    layers.iter().map(again).collect()
 }
 
 /// Femtojoules of a batch, all devices together.
 pub fn of_batch(batch: &Batch) -> Energy {
     let Batch { profile, job, placement, costs, place, .. } = batch;
-    let last = placement.pipeline.n_stages() - 1;
+    let replicas = placement.data_parallel * profile.context;
+    let shards = placement.shards.unwrap_or(replicas);
     let mut computing = Energy::ZERO;
     let mut stepping = Energy::ZERO;
     for (stage, layers) in placement.pipeline.stages().enumerate() {
-        for &layer in layers {
+        let one_by_one = costs.stages[stage].repeated;
+        let again = repeats(profile, placement, layers, (stage, one_by_one));
+        for (&layer, again) in layers.iter().zip(again) {
             let [forward, backward] = batch.passes[profile.sequence[layer]];
-            computing += forward * forward_passes(placement.recompute, stage == last) + backward;
+            computing += forward * (1 + u64::from(again)) + backward;
         }
-        let parameters = layers.iter().map(|&layer| profile.layer(layer).parameters).sum();
-        let step = price(&batch.optimizer.step(parameters), *place, Use::Spread, None);
+        let parameters: u64 = layers.iter().map(|&layer| profile.layer(layer).parameters).sum();
+        let own = match placement.zero {
+            Zero::Nothing => parameters,
+            Zero::State | Zero::Gradients | Zero::Weights => parameters.div_ceil(shards),
+        };
+        let step = price(&batch.optimizer.step(own), *place, Use::Spread, None);
         stepping += step.map_or(Energy::ZERO, |step| step.energy);
     }
-    // Each boundary between stages is crossed once forward and once backward.
+    let per_byte = u128::from(place.chip.vector(Use::Spread).network_fj_per_byte);
+    let moved = sent(batch) * u128::from(profile.context) + exchanged(batch, replicas, shards);
+    // A microwatt for a picosecond is a thousandth of a femtojoule.
+    let time = costs.time_per_batch.min(u128::from(u64::MAX));
+    let at_rest = Energy(place.chip.static_power_uw() * time / 1000) * costs.devices;
+    computing * job.micro_batches * (profile.width * profile.context)
+        + Energy(moved * per_byte) * profile.width
+        + stepping * profile.width * replicas
+        + at_rest
+}
+
+/// Bytes between the stages of all pipelines, for one device of those that share a sequence: each
+/// boundary is crossed once forward and once backward for every micro-batch.
+fn sent(batch: &Batch) -> u128 {
+    let Batch { profile, job, placement, .. } = batch;
     let mut sent = 0_u128;
     for start in placement.pipeline.stages().skip(1).filter_map(|layers| layers.first()) {
         let entering = profile.edges.iter().filter(|edge| edge.to == *start);
         sent += entering.map(|edge| u128::from(edge.size)).sum::<u128>();
     }
-    let sent = sent * 2 * u128::from(job.micro_batches);
-    let replicas = u128::from(placement.data_parallel);
+    sent * 2 * u128::from(job.micro_batches)
+}
+
+/// Bytes of gradients and weights among replicas after the passes, for all of them together: in a
+/// ring of n a reduction or a gathering moves n − 1 times the tensor, a sum for all twice that.
+/// Where `shards` share, each of their groups has a ring, and the copies of a shard another.
+fn exchanged(batch: &Batch, replicas: u64, shards: u64) -> u128 {
+    let Batch { profile, job, placement, .. } = batch;
     let parameters: u128 = profile.layers().map(|layer| u128::from(layer.parameters)).sum();
-    let exchanged = 2 * (replicas - 1) * parameters * u128::from(job.per_parameter.gradient);
-    let per_byte = u128::from(place.chip.vector(Use::Spread).network_fj_per_byte);
-    // A microwatt for a picosecond is a thousandth of a femtojoule.
-    let time = costs.time_per_batch.min(u128::from(u64::MAX));
-    let at_rest = Energy(place.chip.static_power_uw() * time / 1000) * costs.devices;
-    computing * job.micro_batches * profile.width
-        + Energy((sent + exchanged) * per_byte) * profile.width
-        + stepping * profile.width * placement.data_parallel
-        + at_rest
+    let gradients = parameters * u128::from(job.per_parameter.gradient);
+    let weights = parameters * u128::from(job.per_parameter.weight);
+    let (replicas, shards) = (u128::from(replicas), u128::from(shards.max(1)));
+    let groups = replicas / shards;
+    let steps = shards - 1;
+    let inside = match placement.zero {
+        Zero::Nothing => return 2 * (replicas - 1) * gradients,
+        Zero::State => groups * steps * (gradients + weights),
+        // Gradients are scattered inside the passes, and so are weights gathered.
+        Zero::Gradients => groups * steps * weights,
+        Zero::Weights => 0,
+    };
+    inside + 2 * groups.saturating_sub(1) * gradients
 }

@@ -2,6 +2,7 @@
 //! the value that follows from them.
 
 use crate::hardware::Accelerator;
+use crate::plan::StrategySpace;
 use crate::search::Certainty;
 use crate::search::Entry;
 use crate::search::Judge;
@@ -11,7 +12,6 @@ use super::claims::FalseClaim;
 use super::claims::equal;
 use super::claims::require;
 use super::design;
-use super::placed::Origin;
 use super::rebuild::Question;
 use super::result;
 use super::result::Held;
@@ -24,8 +24,8 @@ pub struct Expected<'a> {
     pub index: Option<usize>,
     /// Its name, where it is built in.
     pub name: Option<&'a str>,
-    /// Where its strategies come from, for each model.
-    pub origins: &'a [Origin],
+    /// What its strategies were chosen from, for each model.
+    pub spaces: &'a [StrategySpace],
 }
 
 /// Judges an entry that stands at `path`; answers what each model's result was found to be.
@@ -36,15 +36,15 @@ pub fn check(
     expected: &Expected,
     claimed: &Entry,
 ) -> Result<Vec<Held>, FalseClaim> {
-    let Expected { chip, index, name, origins } = *expected;
+    let Expected { chip, index, name, spaces } = *expected;
     equal(&format!("{path}.design"), &claimed.design, &design::facts(chip, index, name))?;
     let (said, is) = (claimed.results.len(), question.models.len());
     require(said == is, format!("{path}.results.length"), said, is)?;
-    let results = claimed.results.iter().zip(origins).enumerate();
+    let results = claimed.results.iter().zip(spaces).enumerate();
     let held: Vec<Held> = results
-        .map(|(model, (facts, origin))| {
+        .map(|(model, (facts, space))| {
             let path = format!("{path}.results[{model}]");
-            result::check(&path, question, model, chip, *origin, facts)
+            result::check(&path, question, (model, space), chip, facts)
         })
         .collect::<Result<_, _>>()?;
     let standings: Vec<Standing> = held.iter().map(|held| held.standing).collect();

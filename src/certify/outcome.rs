@@ -26,7 +26,7 @@ use super::claims::require;
 use super::entry;
 use super::entry::Expected;
 use super::feasible;
-use super::placed::Origin;
+use super::feasible::Fit;
 use super::proof;
 use super::ranking;
 use super::ranking::Place;
@@ -99,14 +99,9 @@ fn header(outcome: &Outcome) -> Verdict {
 }
 
 /// By size of memory: whether every model fits.
-fn fits(question: &Question) -> Vec<bool> {
+fn fits(question: &Question) -> Vec<Fit> {
     let sizes = question.request.space.hbm_gib.par_iter();
-    sizes
-        .map(|&gib| {
-            let fits = |model| feasible::fits(question, model, Bytes::GIB * gib);
-            (0..question.models.len()).all(fits)
-        })
-        .collect()
+    sizes.map(|&gib| feasible::all_fit(question, Bytes::GIB * gib)).collect()
 }
 
 fn models(question: &Question, claimed: &[ModelFacts]) -> Verdict {
@@ -137,7 +132,7 @@ fn own_bests(
     judge: &Judge,
     rows: &[Row],
     stopped: bool,
-    fits: &[bool],
+    fits: &[Fit],
 ) -> Verdict {
     let sequences = question.request.global_batch as f64;
     let throughput = |at: usize| format!("models[{at}].best_throughput_sequences_per_s");
@@ -152,7 +147,7 @@ fn own_bests(
     for (at, facts) in outcome.models.iter().enumerate() {
         let path = format!("models[{at}].own_best_cost");
         let Some(best) = facts.best_throughput_sequences_per_s else {
-            let missing = !(settled && fits.contains(&true));
+            let missing = !(settled && fits.contains(&Fit::Yes));
             require(missing, throughput(at), "null", "possible: it fits")?;
             require(same_as_one(facts), path, facts.own_best_cost, 1)?;
             continue;
@@ -192,7 +187,7 @@ struct Answers<'a> {
 }
 
 impl Answers<'_> {
-    fn check(&self, fits: &[bool]) -> Result<Verified, FalseClaim> {
+    fn check(&self, fits: &[Fit]) -> Result<Verified, FalseClaim> {
         let Self { question, outcome, rows, .. } = *self;
         let request = &question.request;
         let winner = ranking::winner(rows);
@@ -201,6 +196,10 @@ impl Answers<'_> {
             Some(_) => None,
             None => Some(match &outcome.proof.stopped_by {
                 Some(reason) => format!("stopped by {reason} before anything was found to fit"),
+                // Only a solver knows why nothing fits where it alone knows that nothing does.
+                None if fits.contains(&Fit::Perhaps) => {
+                    outcome.infeasible_reason.clone().unwrap_or_default()
+                }
                 None => self.infeasible(fits),
             }),
         };
@@ -288,8 +287,8 @@ impl Answers<'_> {
     ) -> Result<Vec<Held>, FalseClaim> {
         let question = self.question;
         let chip = question.chip(design, hbm);
-        let origins = vec![Origin::Searched; question.models.len()];
-        let expected = Expected { chip: &chip, index: Some(design), name: None, origins: &origins };
+        let spaces = vec![question.request.strategies.clone(); question.models.len()];
+        let expected = Expected { chip: &chip, index: Some(design), name: None, spaces: &spaces };
         let held = entry::check(path, question, self.judge, &expected, entry)?;
         let row = &self.rows[design];
         let Some(found) = &row.pairs[hbm].found else { return Ok(held) };
@@ -312,23 +311,16 @@ impl Answers<'_> {
             let Some((_, strategies)) = row.best.as_ref().filter(|(best, _)| *best == hbm) else {
                 continue;
             };
-            let is = table::Strategy {
-                data_parallel: held.data_parallel,
-                stages: held.stages,
-                tensor_parallel: held.tensor_parallel,
-                micro_batch: held.micro_batch,
-                recompute: held.recompute,
-            };
-            let said = strategies[model];
-            require(said == is, claim("strategy"), format!("{said:?}"), format!("{is:?}"))?;
+            let (said, is) = (&strategies[model], &held.strategy);
+            require(said.contains(is), claim("strategy"), "another", is)?;
         }
         Ok(held)
     }
 
     /// Why nothing was found.
-    fn infeasible(&self, fits: &[bool]) -> String {
+    fn infeasible(&self, fits: &[Fit]) -> String {
         let question = self.question;
-        if question.request.power_cap_w.is_some() && fits.contains(&true) {
+        if question.request.power_cap_w.is_some() && fits.contains(&Fit::Yes) {
             return TOO_MUCH_POWER.into();
         }
         let models = 0..question.models.len();

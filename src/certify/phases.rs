@@ -1,49 +1,45 @@
-//! Which numbers of stages and replicas may be possible, and the least time of a batch in each
-//! (docs/search.md, steps 3 and 4). Memory and devices decide; the model is relaxed to its
-//! repeated layer.
+//! Which numbers of ranks may be possible, and the least time of a batch in each (docs/search.md,
+//! steps 3 and 4). Memory and devices decide; the model is relaxed to its repeated layer.
 
-use crate::hardware::network::Exchange;
-use crate::hardware::network::Group;
-use crate::hardware::network::Network;
-use crate::model::op::CollectiveKind;
-use crate::parallel::Share;
+use std::collections::BTreeMap;
+
+use crate::hardware::Cluster;
+use crate::parallel::zero::ParameterBytes;
+use crate::parallel::zero::Zero;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
-use crate::units::Bytes;
 
+use super::divide::Asked;
+use super::divide::Divided;
+use super::divide::Sharded;
+use super::exchanged::Exchanged;
+use super::exchanged::together;
 use super::placed::most_frequent;
-use super::rebuild::Question;
 
 /// What decides which cases are possible.
 pub struct Phases {
     recompute: Recompute,
     time_model: TimeModel,
-    width: u64,
-    devices: u64,
-    devices_per_stage: u64,
+    /// Whether ranks may have several virtual stages.
+    interleaves: bool,
     micro_batches: u64,
-    layers: u64,
     repeated: u64,
     capacity: u128,
-    /// Bytes of the repeated layer: its state, what it keeps, what enters it.
-    state: u128,
+    /// Bytes of the repeated layer: what it keeps, what enters it, what its running pass holds.
     kept: u128,
     input: u128,
-    /// All parameters of one device's share, every layer counted.
-    parameters: u64,
-    gradient: u64,
+    working: u128,
 }
 
-/// A number of stages, and a group of replica counts that are not told apart.
+/// A number of ranks, with numbers of pipelines that are not told apart and one way to share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Case {
-    stages: u64,
-    /// Micro-batches that each pipeline runs.
+    ranks: u64,
+    /// Micro-batches that each pipeline runs at the least.
     rounds: u64,
-    /// The least time to exchange gradients.
-    end: u64,
     /// The most repeated layers that fit in the last stage.
     last_stage: u64,
+    exchanged: Exchanged,
 }
 
 /// The least that passes take, in picoseconds.
@@ -59,106 +55,91 @@ pub struct LayerTimes {
     pub others_backward: f64,
 }
 
+impl Case {
+    /// How many times the work of one micro-batch an average rank does.
+    fn share_of_work(&self) -> f64 {
+        self.rounds as f64 / self.ranks as f64
+    }
+}
+
 impl Phases {
-    /// A share with one recompute choice on devices with `capacity` bytes.
-    pub fn new(
-        question: &Question,
-        share: &Share,
-        devices: u64,
-        recompute: Recompute,
-        capacity: u64,
-    ) -> Self {
+    /// A division with one recompute choice on devices that may be filled up to `capacity` bytes.
+    pub fn new(asked: &Asked, divided: &Divided, recompute: Recompute, capacity: u64) -> Self {
+        let share = &divided.share;
         let kind = most_frequent(&share.sequence);
         let layer = &share.kinds[kind];
-        let optimizer = question.optimizer;
-        let held = optimizer.weight().0 + optimizer.gradient().0 + optimizer.state().0;
-        let all_wide = share.kinds.iter().all(|kind| kind.tensor_parallel);
-        let width = share.setting.tensor_parallel;
+        // Nothing is sent to the first layer of all.
+        let is_first = share.sequence.first() == Some(&kind);
+        let published = asked.time_model == TimeModel::Published;
         Self {
             recompute,
-            time_model: question.request.time_model,
-            width,
-            devices,
-            devices_per_stage: if all_wide { width } else { 1 },
-            micro_batches: question.request.global_batch / share.setting.micro_batch,
-            layers: share.sequence.len() as u64,
+            time_model: asked.time_model,
+            interleaves: asked.space.chunks.most > 1,
+            micro_batches: asked.global_batch / share.setting.micro_batch,
             repeated: share.sequence.iter().filter(|&&at| at == kind).count() as u64,
             capacity: capacity.into(),
-            state: u128::from(layer.parameters) * u128::from(held),
             kept: layer.kept.0.into(),
-            input: layer.input.0.into(),
-            parameters: share.sequence.iter().map(|&kind| share.kinds[kind].parameters).sum(),
-            gradient: optimizer.gradient().0,
+            input: if is_first { 0 } else { layer.input.0.into() },
+            working: if published { 0 } else { layer.working.0.into() },
         }
     }
 
-    /// All cases that may be possible and that no other beats whatever the layers take.
-    pub fn cases(&self, question: &Question) -> Vec<Case> {
-        let mut kept: Vec<Case> = Vec::new();
-        // From many stages to few: what beats a case has at least as many.
-        for stages in (1..=self.layers.min(self.devices / self.devices_per_stage)).rev() {
-            let room = self.devices / (self.devices_per_stage * stages);
-            let most = room.min(self.micro_batches);
-            let mut first = 1;
-            while first <= most {
-                let last = (first + first / 4).min(most);
-                let rounds = self.micro_batches.div_ceil(last);
-                if self.may_fit(stages, rounds) {
-                    let end = match self.time_model {
-                        TimeModel::Published => 0,
-                        TimeModel::OneForwardOneBackward => {
-                            self.least_exchange(&question.physics.network, stages, first, last)
-                        }
-                    };
-                    let last_stage = self.most_layers(1, rounds);
-                    let case = Case { stages, rounds, end, last_stage };
-                    if !kept.iter().any(|known| self.beats(known, &case)) {
-                        kept.push(case);
+    /// All cases that may be possible where replicas exchange so inside layers.
+    pub fn cases(
+        &self,
+        asked: &Asked,
+        divided: &Divided,
+        sharded: Option<Sharded>,
+        cluster: &Cluster,
+    ) -> Vec<Case> {
+        let mut found = Vec::new();
+        let mut known = BTreeMap::new();
+        for ranks in divided.ranks(asked.space) {
+            let pipelines = divided.pipelines(asked, sharded, ranks);
+            let Some((least, most)) = pipelines else { continue };
+            for (fewest, most) in together(least, most) {
+                let rounds = self.micro_batches.div_ceil(most);
+                for zero in Divided::zeros(asked.space, sharded, ranks) {
+                    let state = state(asked, divided, zero, most);
+                    if self.may_fit(ranks, rounds, state) {
+                        let last_stage = self.most_layers((1, ranks), rounds, state);
+                        let least =
+                            || Exchanged::least(asked, divided, cluster, zero, (fewest, most));
+                        let exchanged = *known.entry((zero, fewest, most)).or_insert_with(least);
+                        found.push(Case { ranks, rounds, last_stage, exchanged });
                     }
                 }
-                first = last + 1;
             }
         }
-        kept
+        found
     }
 
-    /// The least time, over every replica count from `first` to `last`, until some stage has
-    /// exchanged the gradients of an average stage.
-    fn least_exchange(&self, network: &Network, stages: u64, first: u64, last: u64) -> u64 {
-        let gradients = Bytes(self.parameters / stages * self.gradient);
-        let reduce = Exchange::Collective(CollectiveKind::AllReduce);
-        let time = |size: u64| {
-            let group = Group::along(size, self.width);
-            network.topology().time(reduce, gradients, group, self.devices).0
-        };
-        // A bound is told by what the network says that no group beats. It is believed only where
-        // no group does: on one kind of link a larger ring is never faster, elsewhere each is asked.
-        let told_apart = if network.is_flat() { first } else { last };
-        let told =
-            network.topology().least(reduce, gradients, self.width, first..=last, self.devices);
-        (first..=told_apart).map(time).fold(told.0, u64::min)
+    /// Puts cases in the order of what an average rank has to do in them.
+    pub fn put_in_order(cases: &mut [Case]) {
+        cases.sort_by(|a, b| a.share_of_work().total_cmp(&b.share_of_work()));
     }
 
-    /// Whether `case` is never faster than `known`.
-    fn beats(&self, known: &Case, case: &Case) -> bool {
-        let more_stages = match self.time_model {
-            // More stages fill and drain for longer.
-            TimeModel::Published => known.stages == case.stages,
-            TimeModel::OneForwardOneBackward => known.stages >= case.stages,
-        };
-        let last_stage = match self.recompute {
-            // One stage alone repeats nothing.
-            Recompute::Stage => case.stages > 1 && known.last_stage >= case.last_stage,
-            Recompute::None | Recompute::Full => true,
-        };
-        more_stages && last_stage && known.rounds <= case.rounds && known.end <= case.end
+    /// Picoseconds of a batch at the least in any of these cases, which come in the order of what
+    /// an average rank has to do in them.
+    pub fn least_time(&self, cases: &[Case], times: &LayerTimes) -> f64 {
+        let once = self.repeated as f64 * (times.forward + times.backward)
+            + times.others_forward
+            + times.others_backward;
+        let mut least = f64::INFINITY;
+        for case in cases {
+            if case.share_of_work() * once >= least {
+                break;
+            }
+            least = least.min(self.time(case, times));
+        }
+        least
     }
 
-    /// Whether the repeated layers alone fit in so many stages.
-    fn may_fit(&self, stages: u64, rounds: u64) -> bool {
+    /// Whether the repeated layers alone fit in so many ranks.
+    fn may_fit(&self, ranks: u64, rounds: u64, state: u128) -> bool {
         let mut left = self.repeated;
-        for in_flight in 1..=stages {
-            left = left.saturating_sub(self.most_layers(in_flight, rounds));
+        for from_the_end in 1..=ranks {
+            left = left.saturating_sub(self.most_layers((from_the_end, ranks), rounds, state));
             if left == 0 {
                 return true;
             }
@@ -166,74 +147,280 @@ impl Phases {
         false
     }
 
-    /// The most repeated layers that fit in the stage that ends `from_the_end` stages before the
-    /// end, itself counted.
-    fn most_layers(&self, from_the_end: u64, rounds: u64) -> u64 {
+    /// The most repeated layers that fit in the rank at this place from the end, of so many, where
+    /// each takes `state` bytes for its parameters.
+    fn most_layers(&self, (from_the_end, ranks): (u64, u64), rounds: u64, state: u128) -> u64 {
         let in_flight = u128::from(match self.time_model {
             TimeModel::Published => from_the_end,
+            // A rank of several virtual stages has at least one micro-batch of each in flight.
+            TimeModel::OneForwardOneBackward if self.interleaves => 1,
             TimeModel::OneForwardOneBackward => from_the_end.min(rounds),
         });
         let (once, each) = match self.recompute {
-            Recompute::None => (0, self.state + in_flight * self.kept),
-            Recompute::Stage => ((in_flight - 1) * self.input, self.state + self.kept),
-            Recompute::Full => (self.kept, self.state + in_flight * self.input),
+            Recompute::None => (0, state + in_flight * self.kept),
+            // Nothing is sent to the first stage.
+            Recompute::Stage if from_the_end == ranks => (0, state + self.kept),
+            Recompute::Stage => ((in_flight - 1) * self.input, state + self.kept),
+            Recompute::Full => (self.kept, state + in_flight * self.input),
+            // At best every layer keeps its input only.
+            Recompute::First(_) | Recompute::AsNeeded => {
+                (0, state + in_flight * self.input.min(self.kept))
+            }
         };
-        let Some(room) = self.capacity.checked_sub(once) else { return 0 };
+        let Some(room) = self.capacity.checked_sub(once + self.working) else { return 0 };
         let layers = room.checked_div(each).unwrap_or(u128::MAX);
         u64::try_from(layers).unwrap_or(u64::MAX).min(self.repeated)
     }
 
     /// Picoseconds of a batch at the least.
     pub fn time(&self, case: &Case, times: &LayerTimes) -> f64 {
+        let passes = self.time_of_passes(case, times);
+        if self.time_model == TimeModel::Published {
+            return passes;
+        }
+        let Exchanged { first, gradients, weights, inside } = case.exchanged;
+        let repeated = self.repeated as f64;
+        let forward = repeated * times.forward + times.others_forward;
+        let backward = repeated * times.backward + times.others_backward;
+        let rounds = case.rounds as f64;
+        // Gradients hide behind the last backward passes, weights behind the first forward passes.
+        let unhidden = [
+            rounds * forward + (rounds - 1.0) * backward + gradients,
+            (rounds - 1.0) * (forward + backward) + gradients + weights,
+            rounds * inside,
+        ];
+        let average = unhidden.into_iter().fold(0.0, f64::max) / case.ranks as f64;
+        average.max(passes + first)
+    }
+
+    fn time_of_passes(&self, case: &Case, times: &LayerTimes) -> f64 {
         let once = times.forward + times.backward;
         let others = times.others_forward + times.others_backward;
         match self.recompute {
-            Recompute::Stage if case.stages > 1 => {
+            Recompute::Stage if case.ranks > 1 => {
                 self.time_with_last_stage(case, once, times.forward + once, others)
             }
             Recompute::Full => {
                 self.time_of_loads(case, times.forward + once, times.others_forward + others)
             }
-            Recompute::None | Recompute::Stage => self.time_of_loads(case, once, others),
+            Recompute::None | Recompute::Stage | Recompute::First(_) | Recompute::AsNeeded => {
+                self.time_of_loads(case, once, others)
+            }
         }
     }
 
-    /// Where each repeated layer adds `load` to its stage.
+    /// Where each repeated layer adds `load` to its rank.
     fn time_of_loads(&self, case: &Case, load: f64, others: f64) -> f64 {
         let sum = self.repeated as f64 * load + others;
-        let most_in_a_stage = self.repeated.div_ceil(case.stages) as f64;
-        self.time_of(case, sum, (most_in_a_stage * load).max(sum / case.stages as f64))
+        let most_in_a_rank = self.repeated.div_ceil(case.ranks) as f64;
+        self.time_of(case, sum, (most_in_a_rank * load).max(sum / case.ranks as f64))
     }
 
     /// Where a layer adds `once` in the last stage, which holds at most so many, and `twice`
     /// before it.
     fn time_with_last_stage(&self, case: &Case, once: f64, twice: f64, others: f64) -> f64 {
         let most = case.last_stage.min(self.repeated);
-        let sum = |last: u64| last as f64 * once + (self.repeated - last) as f64 * twice + others;
-        let by_average = self.time_of(case, sum(most), sum(most) / case.stages as f64);
-        if case.rounds == 1 {
-            return by_average;
-        }
-        let before = |last: u64| (self.repeated - last).div_ceil(case.stages - 1) as f64 * twice;
-        // Up to the balance each further layer in the last stage shortens both; beyond it, the
-        // slowest stage grows by more than is saved.
+        // The fuller the last stage, the less there is to do in all.
+        let least = most as f64 * once + (self.repeated - most) as f64 * twice + others;
+        let before = |last: u64| (self.repeated - last).div_ceil(case.ranks - 1) as f64 * twice;
+        // Up to the balance each further layer in the last stage makes the slowest stage shorter,
+        // beyond it longer.
         let (mut low, mut high) = (0, self.repeated);
         while low < high {
             let middle = u64::midpoint(low, high);
             if middle as f64 * once >= before(middle) { high = middle } else { low = middle + 1 }
         }
-        let by_slowest = [high.saturating_sub(1), high]
+        let slowest = [high.saturating_sub(1), high]
             .map(|last| last.min(most))
-            .map(|last| self.time_of(case, sum(last), before(last).max(last as f64 * once)));
-        by_average.max(by_slowest[0].min(by_slowest[1]))
+            .map(|last| before(last).max(last as f64 * once));
+        let slowest = slowest[0].min(slowest[1]).max(least / case.ranks as f64);
+        self.time_of(case, least, slowest)
     }
 
+    /// Where loads come to at least `sum` in all and `slowest` on some rank.
+    ///
+    /// In 1F1B the first micro-batch goes up and down, and either all forward or all backward
+    /// passes of the slowest rank lie between, one of which is at least half its load. With more
+    /// rounds than ranks it turns round a second time while the slowest rank works without pause;
+    /// with as many it does so but for one load, which it has to do in every round anyway.
     fn time_of(&self, case: &Case, sum: f64, slowest: f64) -> f64 {
-        match self.time_model {
-            TimeModel::Published => (case.rounds + case.stages - 1) as f64 * slowest,
-            TimeModel::OneForwardOneBackward => {
-                sum + (case.rounds - 1) as f64 * slowest + case.end as f64
+        let (rounds, ranks) = (case.rounds as f64, case.ranks as f64);
+        if self.time_model == TimeModel::Published {
+            return (rounds + ranks - 1.0) * slowest;
+        }
+        let mut least = sum.max(rounds * slowest);
+        if !self.interleaves || case.ranks == 1 {
+            least = least.max(sum + 0.5 * (rounds - 1.0) * slowest);
+            if case.rounds > case.ranks {
+                least = least.max(2.0 * sum + (rounds - ranks - 1.0) * slowest);
+            } else if case.rounds == case.ranks {
+                least = least.max(2.0 * sum * (rounds / (rounds + 1.0)));
             }
         }
+        least
+    }
+}
+
+/// Bytes that the repeated layer's parameters take of a device at the least, where replicas share so
+/// and there are at most so many pipelines.
+///
+/// A rank rounds a shard up once, not for every layer: here it is rounded down.
+fn state(asked: &Asked, divided: &Divided, zero: Zero, pipelines: u64) -> u128 {
+    let share = &divided.share;
+    let layer = &share.kinds[most_frequent(&share.sequence)];
+    let replicas = pipelines * share.setting.context;
+    let shards = u128::from(asked.space.shards.unwrap_or(replicas).max(1));
+    let bytes: ParameterBytes = asked.optimizer.into();
+    let part = |each: u64, from: Zero| {
+        let whole = u128::from(layer.parameters) * u128::from(each);
+        if zero >= from { whole / shards } else { whole }
+    };
+    part(bytes.weight.0, Zero::Weights)
+        + part(bytes.gradient.0, Zero::Gradients)
+        + part(bytes.state.0, Zero::State)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::PassOrder;
+    use crate::plan::PipelinedBatch;
+    use crate::plan::StageTime;
+    use crate::plan::one_f_one_b;
+
+    fn phases(recompute: Recompute, interleaves: bool, repeated: u64) -> Phases {
+        Phases {
+            recompute,
+            time_model: TimeModel::OneForwardOneBackward,
+            interleaves,
+            micro_batches: 0,
+            repeated,
+            capacity: u128::MAX,
+            kept: 0,
+            input: 0,
+            working: 0,
+        }
+    }
+
+    /// A first layer, repeated layers, a last layer, by forward and backward pass.
+    struct Chain {
+        layers: Vec<(u64, u64)>,
+    }
+
+    impl Chain {
+        fn new(noise: &mut impl FnMut(u64) -> u64) -> Self {
+            let mut pass = || (noise(20), noise(40));
+            let (first, repeated, last) = (pass(), pass(), pass());
+            let n_repeated = usize::try_from(1 + noise(6)).unwrap();
+            let mut layers = vec![repeated; n_repeated];
+            layers.insert(0, first);
+            layers.push(last);
+            Self { layers }
+        }
+
+        fn times(&self) -> LayerTimes {
+            let (first, repeated) = (self.layers[0], self.layers[1]);
+            let last = self.layers[self.layers.len() - 1];
+            LayerTimes {
+                forward: repeated.0 as f64,
+                backward: repeated.1 as f64,
+                others_forward: (first.0 + last.0) as f64,
+                others_backward: (first.1 + last.1) as f64,
+            }
+        }
+
+        /// The virtual stages of a cut, by a set of inner boundaries.
+        fn stages(&self, cut: u32, recompute: Recompute) -> Vec<StageTime> {
+            let n = self.layers.len();
+            let n_stages = cut.count_ones() + 1;
+            let mut stages = vec![StageTime::default()];
+            for (at, (forward, backward)) in self.layers.iter().enumerate() {
+                if at > 0 && cut >> (at - 1) & 1 == 1 {
+                    stages.push(StageTime::default());
+                }
+                let is_last = stages.len() == n_stages as usize;
+                let again = match recompute {
+                    Recompute::Full => *forward,
+                    Recompute::Stage if !is_last => *forward,
+                    _ => 0,
+                };
+                let stage = stages.last_mut().unwrap();
+                stage.forward += forward;
+                stage.backward += backward + again;
+            }
+            assert!(cut < 1 << (n - 1));
+            stages
+        }
+    }
+
+    fn noise() -> impl FnMut(u64) -> u64 {
+        let mut state: u64 = 0xB0_07D;
+        move |below| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        }
+    }
+
+    #[test]
+    fn no_cut_in_1f1b_beats_the_bound() {
+        let mut noise = noise();
+        for _ in 0..600 {
+            let chain = Chain::new(&mut noise);
+            let rounds = 1 + noise(12);
+            let repeated = chain.layers.len() as u64 - 2;
+            for recompute in [Recompute::None, Recompute::Full, Recompute::Stage] {
+                let phases = phases(recompute, false, repeated);
+                for cut in 0..1 << (chain.layers.len() - 1) {
+                    let stages = chain.stages(cut, recompute);
+                    let ranks = stages.len() as u64;
+                    let exchanged = Exchanged::default();
+                    let case = Case { ranks, rounds, last_stage: repeated, exchanged };
+                    let time = one_f_one_b::time(&stages, rounds) as f64;
+                    let least = phases.time(&case, &chain.times());
+                    assert!(least <= time + 1e-6, "{least} {time} {stages:?} {rounds}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_layout_of_virtual_stages_beats_the_bound() {
+        let mut noise = noise();
+        for _ in 0..300 {
+            let chain = Chain::new(&mut noise);
+            let repeated = chain.layers.len() as u64 - 2;
+            let phases = phases(Recompute::None, true, repeated);
+            for cut in 0..1 << (chain.layers.len() - 1) {
+                let times = chain.stages(cut, Recompute::None);
+                for chunks in
+                    (2..=times.len() / 2).filter(|chunks| times.len().is_multiple_of(*chunks))
+                {
+                    let ranks = times.len() / chunks;
+                    let rounds = ranks as u64 * (1 + noise(3));
+                    let order = PassOrder::Interleaved { chunks, group: ranks as u64 };
+                    let micro_batches = rounds;
+                    let batch =
+                        PipelinedBatch { order, ranks, micro_batches, times: &times, delay: 0 };
+                    let time = batch.time().unwrap() as f64;
+                    let (ranks, exchanged) = (ranks as u64, Exchanged::default());
+                    let case = Case { ranks, rounds, last_stage: repeated, exchanged };
+                    let least = phases.time(&case, &chain.times());
+                    assert!(least <= time + 1e-6, "{least} {time} {times:?} {rounds}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_stage_is_sent_nothing() {
+        let mut phases = phases(Recompute::Stage, false, 100);
+        (phases.capacity, phases.kept, phases.input) = (100, 10, 50);
+        assert_eq!(phases.most_layers((3, 4), 8, 0), 0);
+        assert_eq!(phases.most_layers((4, 4), 8, 0), 10);
+        assert_eq!(phases.most_layers((1, 4), 8, 0), 10);
+        phases.working = 41;
+        assert_eq!(phases.most_layers((1, 4), 8, 0), 5);
     }
 }

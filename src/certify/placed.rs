@@ -5,11 +5,13 @@
 //! are judged by the same functions.
 
 use crate::hardware::Use;
-use crate::model::Optimizer;
+use crate::parallel::LayerShare;
 use crate::parallel::Share;
 use crate::plan::Answer;
 use crate::plan::Cost;
+use crate::plan::CutSpace;
 use crate::plan::Edge;
+use crate::plan::EndRules;
 use crate::plan::Job;
 use crate::plan::LayerFacts;
 use crate::plan::LayerProfile;
@@ -17,11 +19,13 @@ use crate::plan::Links;
 use crate::plan::PerParameter;
 use crate::plan::Placement;
 use crate::plan::Profile;
-use crate::plan::Recompute;
+use crate::plan::StepStart;
+use crate::plan::Strategy;
+use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::plan::cost;
 use crate::plan::schedule::Rule;
-use crate::strategy::Degrees;
+use crate::units::Bytes;
 use crate::units::Energy;
 use crate::units::Time;
 
@@ -29,48 +33,49 @@ use super::claims::FalseClaim;
 use super::claims::Verdict;
 use super::claims::equal;
 use super::claims::require;
+use super::divide::Asked;
 use super::energy;
+use super::legal;
 use super::operator::Place;
 use super::operator::price;
 use super::pass;
 use super::pass::Pass;
 
-/// What a placement is judged by, beside the share.
+/// What a placement is judged by.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
     /// The chip and what it stands in.
     pub place: Place<'a>,
+    /// What is trained, and what may be chosen.
+    pub asked: Asked<'a>,
     /// What a spread operator leaves to others.
     pub rule: Rule,
-    /// What steps over the parameters.
-    pub optimizer: Optimizer,
-    /// Sequences in a batch.
-    pub global_batch: u64,
-    /// How the time of a batch is defined.
-    pub time_model: TimeModel,
-    /// What may be computed again.
-    pub recompute: &'a [Recompute],
 }
 
 /// Where an answer writes what is judged.
 pub struct Paths {
+    /// The strategy.
+    pub strategy: String,
     /// The layers with their schedules.
     pub layers: String,
     /// The placement and its claims.
     pub answer: String,
 }
 
-/// Whether a strategy was searched, or given and only its micro-batch and recompute searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Every strategy of the request was compared.
-    Searched,
-    /// The degrees were given, repeated layers cut evenly.
-    Given(Degrees),
+/// What is told of a way to train.
+pub struct Told<'a> {
+    /// How the model is divided.
+    pub strategy: &'a Strategy,
+    /// Its layers with their schedules.
+    pub layers: &'a [LayerFacts],
+    /// The placement and its claims.
+    pub answer: &'a Answer,
 }
 
 /// A placement that fits, with all that follows from it.
 pub struct Placed {
+    /// How the model is divided.
+    pub strategy: Strategy,
     /// By kind of layer, forward and backward.
     pub passes: Vec<[Pass; 2]>,
     /// What placement knows of the layers.
@@ -87,23 +92,30 @@ pub struct Placed {
     pub energy: Energy,
 }
 
-/// Judges the layers and the placement of `share`.
-pub fn check(
-    paths: &Paths,
-    around: &Around,
-    share: &Share,
-    origin: Origin,
-    claimed: &[LayerFacts],
-    answer: &Answer,
-) -> Result<Placed, FalseClaim> {
-    let Around { place, optimizer, .. } = *around;
-    let passes = layers(&paths.layers, around, share, claimed)?;
-    let profile = profile(share, &passes);
-    let job = job(&paths.layers, around, share)?;
+/// Judges a strategy of the question's space, its layers and its placement.
+pub fn check(paths: &Paths, around: &Around, told: &Told) -> Result<Placed, FalseClaim> {
+    let Around { place, asked, .. } = *around;
+    let Told { strategy, layers: claimed, .. } = *told;
+    legal::check(&paths.strategy, &asked, strategy)?;
+    let devices = strategy.tensor_parallel.saturating_mul(strategy.context_parallel);
+    let scope = place.cluster.devices;
+    let within = devices <= scope;
+    require(within, format!("{}.tensor_parallel", paths.strategy), devices, scope)?;
+    let share = asked.share(strategy).map_err(|reason| {
+        FalseClaim::new(&paths.strategy, format!("{strategy}"), reason.to_string())
+    })?;
+    let passes = layers(&paths.layers, around, &share, claimed)?;
+    let profile = profile(&share, &passes, asked.time_model);
+    let job = job(&paths.layers, around, &share)?;
     job.validate(&profile).map_err(|flaw| FalseClaim::new(&paths.layers, "a profile", flaw))?;
-    let placement = placement(&paths.answer, around, &profile, &job, origin, answer)?;
+    let placement = placement(paths, around, &profile, told)?;
     let costs = cost(&profile, &job, &placement);
     fits(&paths.answer, &job, &costs)?;
+    let repeats = placement.pipeline.stages().zip(&costs.stages).map(|(layers, stage)| {
+        let all = layers.iter().filter(|&&layer| profile.layer(layer).repeatable);
+        (stage.repeated, all.count())
+    });
+    legal::accepted(&paths.strategy, &asked, strategy, &repeats.collect::<Vec<_>>())?;
     let energies = passes.iter().map(|passes| passes.each_ref().map(|pass| pass.energy));
     let energy = energy::of_batch(&energy::Batch {
         passes: &energies.collect::<Vec<[Energy; 2]>>(),
@@ -111,23 +123,26 @@ pub fn check(
         job: &job,
         placement: &placement,
         costs: &costs,
-        optimizer,
+        optimizer: asked.optimizer,
         place,
     });
     let time = Time(u64::try_from(costs.time_per_batch).unwrap_or(u64::MAX));
-    Ok(Placed { passes, profile, job, placement, costs, time, energy })
+    Ok(Placed { strategy: *strategy, passes, profile, job, placement, costs, time, energy })
 }
 
 /// What is asked of the placement of a share.
 fn job(path: &str, around: &Around, share: &Share) -> Result<Job, FalseClaim> {
-    let Around { place, optimizer, .. } = *around;
+    let Around { place, asked, .. } = *around;
+    let Asked { optimizer, time_model, .. } = asked;
     let step = price(&optimizer.step(1 << 30), place, Use::Spread, None);
     let step =
         step.ok_or_else(|| FalseClaim::new(path, "layers", "a step too large to be timed"))?;
+    let installed = place.chip.design().hbm.0;
     Ok(Job {
-        micro_batches: around.global_batch / share.setting.micro_batch,
+        micro_batches: asked.global_batch / share.setting.micro_batch,
         devices: place.cluster.devices,
-        memory: place.chip.design().hbm.0,
+        memory: asked.usable(installed),
+        installed,
         links: Links::Network(place.cluster.network),
         per_parameter: PerParameter {
             weight: optimizer.weight().0,
@@ -135,8 +150,20 @@ fn job(path: &str, around: &Around, share: &Share) -> Result<Job, FalseClaim> {
             state: optimizer.state().0,
             step_per_gibi: step.time.0,
         },
-        time_model: around.time_model,
+        time_model,
+        ends: ends(asked.space, time_model),
     })
+}
+
+/// What follows the passes of a batch: gradients are clipped by the norm of all, unless the time
+/// model has an end of its own.
+pub fn ends(space: &StrategySpace, time_model: TimeModel) -> EndRules {
+    match time_model {
+        TimeModel::Published => EndRules::PLAIN,
+        TimeModel::OneForwardOneBackward => {
+            EndRules { step_start: StepStart::AllGradients, buckets: space.buckets() }
+        }
+    }
 }
 
 /// Every kind of layer that the model has, in order, each with both passes.
@@ -170,17 +197,42 @@ fn layers(
 }
 
 /// What placement knows of the share.
-fn profile(share: &Share, layers: &[[Pass; 2]]) -> Profile {
+fn profile(share: &Share, layers: &[[Pass; 2]], time_model: TimeModel) -> Profile {
     let kinds = share.kinds.iter().zip(layers).map(|(share, [there, back])| LayerProfile {
-        name: share.name.clone(),
         forward: there.time.0,
         backward: back.time.0,
-        parameters: share.parameters,
-        activations: share.kept.0,
-        tensor_parallel: share.tensor_parallel,
         collectives: (there.collectives + back.collectives).0,
+        backward_collectives: back.collectives.0,
+        ..untimed(share, time_model)
     });
     profile_of(share, kinds.collect())
+}
+
+/// What placement knows of a layer whatever the chip. The published time model knows nothing of
+/// what a running pass holds for a moment.
+pub fn untimed(layer: &LayerShare, time_model: TimeModel) -> LayerProfile {
+    let (activations, working) = match time_model {
+        TimeModel::Published => (layer.kept, Bytes::ZERO),
+        TimeModel::OneForwardOneBackward => (layer.kept_in_flight(), layer.working),
+    };
+    LayerProfile {
+        name: layer.name.clone(),
+        forward: 0,
+        backward: 0,
+        parameters: layer.parameters,
+        activations: activations.0,
+        tensor_parallel: layer.tensor_parallel,
+        collectives: 0,
+        backward_collectives: 0,
+        working: working.0,
+        repeatable: is_repeatable(layer),
+    }
+}
+
+/// Whether a layer can run its forward pass again from its input: it is neither the first, which
+/// reads ids, nor the last, which ends in the loss.
+fn is_repeatable(layer: &LayerShare) -> bool {
+    layer.input > Bytes::ZERO && layer.output > Bytes::ZERO
 }
 
 /// The chain of a share's layers with the given kinds.
@@ -193,6 +245,7 @@ pub fn profile_of(share: &Share, kinds: Vec<LayerProfile>) -> Profile {
     let before = i64::try_from(before).unwrap_or(0);
     Profile {
         width: share.setting.tensor_parallel,
+        context: share.setting.context,
         kinds,
         ids: (0..).take(sequence.len()).map(|place: i64| place - before).collect(),
         edges: (1..sequence.len()).map(edge).collect(),
@@ -211,20 +264,16 @@ pub fn most_frequent(sequence: &[usize]) -> usize {
     counts.iter().position(|&count| count == most).unwrap_or(0)
 }
 
-/// The placement is a pipeline of the request's space; where degrees were given, it has them.
+/// The placement is a pipeline with the degrees of its strategy, in the order of the layers, and cut
+/// evenly where that is asked for.
 fn placement(
-    path: &str,
+    paths: &Paths,
     around: &Around,
     profile: &Profile,
-    job: &Job,
-    origin: Origin,
-    answer: &Answer,
+    told: &Told,
 ) -> Result<Placement, FalseClaim> {
-    let at = |field: &str| format!("{path}.{field}");
-    let allowed = around.recompute.contains(&answer.recompute);
-    require(allowed, at("recompute"), answer.recompute, "not in the request's space")?;
-    let (copies, most) = (answer.data_parallel, job.micro_batches);
-    require((1..=most).contains(&copies), at("data_parallel"), copies, format!("1 to {most}"))?;
+    let Told { strategy, answer, .. } = *told;
+    let at = |field: &str| format!("{}.{field}", paths.answer);
     let n_layers = profile.n_layers();
     let placement = answer.placement(n_layers);
     let placement = placement.ok_or_else(|| {
@@ -232,11 +281,19 @@ fn placement(
     })?;
     let in_order = placement.pipeline.stages().flatten().copied().eq(0..n_layers);
     require(in_order, at("stages"), "stages", "out of the order of the layers")?;
-    if let Origin::Given(degrees) = origin {
-        let said = (placement.pipeline.n_stages(), copies, profile.width);
-        let is = (degrees.stages, degrees.data_parallel, degrees.tensor_parallel);
-        require(said == is, at("stages"), format!("{said:?}"), format!("{is:?}"))?;
-        let ends: Vec<usize> = even_ends(&profile.sequence, degrees.stages);
+    let placed = Strategy {
+        pipeline: placement.ranks() as u64,
+        schedule: placement.schedule,
+        data_parallel: placement.data_parallel,
+        zero: placement.zero,
+        shards: placement.shards,
+        order: placement.order,
+        recompute: placement.recompute,
+        ..*strategy
+    };
+    equal(&paths.strategy, strategy, &placed)?;
+    if around.asked.space.cut == CutSpace::Even {
+        let ends = even_ends(&profile.sequence, placement.pipeline.n_stages());
         let mut end = 0;
         let cut = placement.pipeline.stages().map(|stage| {
             end += stage.len();
@@ -264,9 +321,9 @@ pub fn even_ends(sequence: &[usize], n_stages: usize) -> Vec<usize> {
 fn fits(path: &str, job: &Job, costs: &Cost) -> Verdict {
     let devices = format!("{path}.devices");
     require(costs.devices <= job.devices, devices, "a plan", "more devices than there are")?;
-    for (stage, cost) in costs.stages.iter().enumerate() {
+    for (rank, cost) in costs.ranks.iter().enumerate() {
         let (needed, available) = (cost.memory.total(), u128::from(job.memory));
-        let at = format!("{path}.stages[{stage}].memory");
+        let at = format!("{path}.ranks[{rank}].memory");
         require(needed <= available, at, available, format!("{needed} bytes"))?;
     }
     Ok(())

@@ -6,28 +6,26 @@ use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::hardware::network::Network;
 use crate::model::Model;
-use crate::parallel::Setting;
-use crate::parallel::legal_widths;
-use crate::parallel::shard;
 use crate::plan::Answer;
 use crate::plan::Plan;
 use crate::plan::Proof;
 use crate::plan::Question;
+use crate::plan::TimeModel;
 use crate::plan::Training;
 use crate::plan::Units;
-use crate::strategy::Degrees;
 use crate::units::Bytes;
 
 use super::claims::FalseClaim;
 use super::claims::Verdict;
 use super::claims::equal;
 use super::claims::require;
+use super::divide::Asked;
 use super::operator::Place;
 use super::placed;
 use super::placed::Around;
-use super::placed::Origin;
 use super::placed::Paths;
 use super::placed::Placed;
+use super::placed::Told;
 use super::rebuild::flops_per_sequence;
 
 /// What the question of a plan names.
@@ -54,61 +52,66 @@ pub fn check_plan(plan: &Plan, ground: &PlanGround) -> Verdict {
     let Some(training) = &plan.training else {
         return Err(FalseClaim::new("training", "null", "what the question trains"));
     };
-    let legal = legal_widths(&ground.model.spec);
-    let may_be = |width: &u64| legal.contains(width) && *width <= question.devices;
-    let widths: Vec<u64> = question.tensor_parallel.iter().copied().filter(may_be).collect();
-    let (width, micro_batch) = (plan.answer.tensor_parallel, training.micro_batch);
-    require(widths.contains(&width), "answer.tensor_parallel", width, format!("{widths:?}"))?;
-    let sizes = &question.micro_batches;
-    let known = sizes.contains(&micro_batch);
-    require(known, "training.micro_batch", micro_batch, format!("{sizes:?}"))?;
-    let setting = Setting {
-        micro_batch,
+    let asked = Asked {
+        model: ground.model,
         sequence: question.sequence,
-        tensor_parallel: width,
-        sequence_parallel: question.sequence_parallel && width > 1,
+        devices: question.devices,
+        global_batch: question.global_batch,
+        space: &question.space,
         attention: question.attention,
+        masked: question.masked,
         element: ground.element,
-        ..Setting::ALONE
+        optimizer: question.optimizer,
+        time_model: question.time_model,
+        reserve_per_mille: question.reserve_per_mille,
     };
-    let share = shard(ground.model, setting)
-        .map_err(|reason| FalseClaim::new("question", "a legal setting", reason))?;
-    let scopes = ground.network.scopes(question.devices);
+    let scopes = asked.scopes(ground.network.scopes(question.devices));
     let devices = plan.job.devices;
-    let known = scopes.contains(&devices) && width <= devices;
-    require(known, "job.devices", devices, format!("{scopes:?}"))?;
+    require(scopes.contains(&devices), "job.devices", devices, format!("{scopes:?}"))?;
     let cluster = Cluster { devices, network: ground.network };
     let around = Around {
         place: Place { chip: ground.chip, cluster: &cluster, costs: ground.vector_costs },
+        asked,
         rule: question.rule,
-        optimizer: question.optimizer,
-        global_batch: question.global_batch,
-        time_model: question.time_model,
-        recompute: &question.recompute,
     };
-    let origin = match question.strategy {
-        None => Origin::Searched,
-        Some(given) => Origin::Given(Degrees {
-            stages: usize::try_from(given.pipeline).unwrap_or(usize::MAX),
-            data_parallel: given.data_parallel,
-            tensor_parallel: given.tensor_parallel,
-        }),
+    let paths = Paths {
+        strategy: "training.strategy".into(),
+        layers: "layers".into(),
+        answer: "answer".into(),
     };
-    let paths = Paths { layers: "layers".into(), answer: "answer".into() };
-    let placed = placed::check(&paths, &around, &share, origin, &plan.layers, &plan.answer)?;
-    equal("", plan, &told(plan, ground, placed, widths, micro_batch)?)
+    let strategy = &training.strategy;
+    let told = Told { strategy, layers: &plan.layers, answer: &plan.answer };
+    let placed = placed::check(&paths, &around, &told)?;
+    let proof = proof("proof", &plan.proof, &asked, placed.costs.time_per_batch)?;
+    equal("", plan, &Plan { proof, ..rebuilt(plan, ground, &asked, placed)? })
 }
 
-/// The plan as its decisions and its question tell it.
-fn told(
+/// The proof of a plan: the space is the question's, and that no layout of virtual stages beats so
+/// many ticks may be said only where such layouts may be chosen, and of less than the plan takes.
+/// That the figure holds is for a solver to say.
+pub fn proof(path: &str, claimed: &Proof, asked: &Asked, time: u128) -> Result<Proof, FalseClaim> {
+    let space = asked.space;
+    let Proof::Optimal { open, .. } = *claimed;
+    if let Some(open) = open {
+        let at = format!("{path}.open");
+        let several = space.chunks.most > 1
+            && space.pipeline.most > 1
+            && asked.time_model == TimeModel::OneForwardOneBackward;
+        require(several, &at, open, "absent: no rank has several virtual stages")?;
+        require(0 < open && open < time, &at, open, format!("more than 0, less than {time}"))?;
+    }
+    Ok(Proof::Optimal { space: Some(space.clone()), open })
+}
+
+/// The plan as its decisions and its question tell it, its proof apart.
+fn rebuilt(
     plan: &Plan,
     ground: &PlanGround,
+    asked: &Asked,
     placed: Placed,
-    widths: Vec<u64>,
-    micro_batch: u64,
 ) -> Result<Plan, FalseClaim> {
     let PlanGround { question, model, chip, .. } = *ground;
-    let Placed { profile, job, placement, .. } = placed;
+    let Placed { strategy, profile, job, placement, .. } = placed;
     let flops = flops_per_sequence(model, question.sequence)
         .map_err(|reason| FalseClaim::new("question.sequence", question.sequence, reason))?;
     Ok(Plan {
@@ -120,23 +123,17 @@ fn told(
         training: Some(Training {
             design: ground.hardware.to_owned(),
             global_batch: question.global_batch,
-            micro_batch,
+            micro_batch: strategy.micro_batch,
             sequence: question.sequence,
             optimizer: question.optimizer.name().into(),
             attention: question.attention.name().into(),
-            sequence_parallel: question.sequence_parallel,
+            strategy,
             flops_per_sequence: flops.0,
+            causal_flops_per_sequence: asked.causal_flops_per_sequence(),
             peak_flops_per_second: u64::try_from(chip.peak_flops_per_second()).unwrap_or(u64::MAX),
         }),
         answer: Answer::new(&profile, &job, &placement),
-        proof: match question.strategy {
-            Some(_) => Proof::Given,
-            None => Proof::Optimal {
-                widths,
-                recompute: question.recompute.clone(),
-                micro_batch_sizes: question.micro_batches.clone(),
-            },
-        },
+        proof: plan.proof.clone(),
         job,
         profile,
         layers: plan.layers.clone(),

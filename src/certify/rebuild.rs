@@ -12,9 +12,8 @@ use crate::model::Model;
 use crate::model::Optimizer;
 use crate::model::op::Op;
 use crate::parallel::Setting;
-use crate::parallel::Share;
-use crate::parallel::legal_widths;
 use crate::parallel::shard;
+use crate::plan::StrategySpace;
 use crate::plan::schedule::Rule;
 use crate::search::Judge;
 use crate::search::ModelFacts;
@@ -23,6 +22,9 @@ use crate::search::Stake;
 use crate::units::Area;
 use crate::units::Bytes;
 use crate::units::Flops;
+
+use super::divide::Asked;
+use super::divide::Divided;
 
 /// The most layers of a model that a search places.
 const MOST_LAYERS: usize = 2000;
@@ -35,9 +37,6 @@ pub struct Question {
     pub models: Vec<Trained>,
     /// The constants of every design.
     pub physics: Physics,
-    /// The devices and the network between them; after all devices, those of one node, to which a
-    /// plan may confine itself.
-    pub clusters: Vec<Cluster>,
     /// The designs, in the published order.
     pub candidates: Vec<Candidate>,
     /// By design.
@@ -64,8 +63,10 @@ pub struct Trained {
     pub parameters: u64,
     /// Operations of training one sequence, nothing computed twice.
     pub flops_per_sequence: Flops,
-    /// What one device does, for each legal width and micro-batch.
-    pub shares: Vec<Share>,
+    /// The model itself.
+    pub model: Model,
+    /// Every way to divide it that the request allows.
+    pub divisions: Vec<Divided>,
 }
 
 impl Question {
@@ -90,19 +91,13 @@ impl Question {
         let trained: Result<Vec<Trained>, String> = trained
             .map(|(asked, model)| {
                 let named = |problem: String| format!("{}: {problem}", asked.name);
-                Trained::new(request, model, asked.sequence, asked.weight, element)
-                    .map(|trained| Trained { name: asked.name.clone(), ..trained })
-                    .map_err(named)
+                let space = &request.strategies;
+                let of_request = of_request(request, model, asked.sequence, space, element);
+                Trained::new(&asked.name, asked.weight, &of_request, &physics).map_err(named)
             })
             .collect();
         Ok(Self {
             models: trained?,
-            clusters: physics
-                .network
-                .scopes(request.devices)
-                .into_iter()
-                .map(|devices| Cluster { devices, network: physics.network })
-                .collect(),
             areas: areas.map_err(|reason| format!("request.space: {reason}"))?,
             candidates,
             vector_costs: request.vector_costs,
@@ -126,11 +121,20 @@ impl Question {
         self.request.space.hbm_gib.len()
     }
 
-    /// The share of a model at a width and micro-batch, where the request has it.
-    pub fn share(&self, model: usize, width: u64, micro_batch: u64) -> Option<&Share> {
-        self.models[model].shares.iter().find(|share| {
-            (share.setting.tensor_parallel, share.setting.micro_batch) == (width, micro_batch)
-        })
+    /// What the request asks of a model.
+    pub fn asked(&self, model: usize) -> Asked<'_> {
+        self.asked_from(model, &self.request.strategies)
+    }
+
+    /// The same where strategies are chosen from another space.
+    pub fn asked_from<'a>(&'a self, model: usize, space: &'a StrategySpace) -> Asked<'a> {
+        let Trained { model, sequence, .. } = &self.models[model];
+        of_request(&self.request, model, *sequence, space, Bytes(self.physics.element_bytes))
+    }
+
+    /// So many of the devices and the network between them.
+    pub fn cluster(&self, devices: u64) -> Cluster {
+        Cluster { devices, network: self.physics.network }
     }
 
     /// How designs are judged, each model's own best as the answer tells it.
@@ -150,53 +154,43 @@ impl Question {
     }
 }
 
+fn of_request<'a>(
+    request: &Request,
+    model: &'a Model,
+    sequence: u64,
+    space: &'a StrategySpace,
+    element: Bytes,
+) -> Asked<'a> {
+    Asked {
+        model,
+        sequence,
+        devices: request.devices,
+        global_batch: request.global_batch,
+        space,
+        attention: request.attention,
+        masked: request.masked,
+        element,
+        optimizer: request.optimizer,
+        time_model: request.time_model,
+        reserve_per_mille: request.reserve_per_mille,
+    }
+}
+
 impl Trained {
-    fn new(
-        request: &Request,
-        model: &Model,
-        sequence: u64,
-        weight: f64,
-        element: Bytes,
-    ) -> Result<Self, String> {
+    fn new(name: &str, weight: f64, asked: &Asked, physics: &Physics) -> Result<Self, String> {
+        let model = asked.model;
         if model.sequence.len() > MOST_LAYERS {
             return Err(format!("more than {MOST_LAYERS} layers cannot be placed"));
         }
-        let legal = legal_widths(&model.spec);
-        let mut shares = Vec::new();
-        let may_be = |width: &&u64| legal.contains(width) && **width <= request.devices;
-        for &width in request.tensor_parallel.iter().filter(may_be) {
-            for &micro_batch in &request.micro_batches {
-                let setting = Setting {
-                    micro_batch,
-                    sequence,
-                    tensor_parallel: width,
-                    sequence_parallel: request.sequence_parallel && width > 1,
-                    attention: request.attention,
-                    element,
-                    ..Setting::ALONE
-                };
-                shares.push(shard(model, setting).map_err(|reason| reason.to_string())?);
-            }
-        }
-        if shares.is_empty() {
-            return Err("none of the tensor-parallel widths divides it".into());
-        }
         Ok(Self {
-            name: String::new(),
-            sequence,
+            name: name.to_owned(),
+            sequence: asked.sequence,
             weight,
             parameters: model.parameters(),
-            flops_per_sequence: flops_per_sequence(model, sequence)?,
-            shares,
+            flops_per_sequence: flops_per_sequence(model, asked.sequence)?,
+            divisions: asked.divisions(physics.network.scopes(asked.devices))?,
+            model: model.clone(),
         })
-    }
-
-    /// The widths of its shares, each once.
-    pub fn widths(&self) -> Vec<u64> {
-        let mut widths: Vec<u64> =
-            self.shares.iter().map(|share| share.setting.tensor_parallel).collect();
-        widths.dedup();
-        widths
     }
 }
 

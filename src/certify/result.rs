@@ -5,10 +5,10 @@ use crate::hardware::Accelerator;
 use crate::plan::Answer;
 use crate::plan::Plan;
 use crate::plan::Proof;
-use crate::plan::Recompute;
+use crate::plan::Strategy;
+use crate::plan::StrategySpace;
 use crate::plan::Training;
 use crate::plan::Units;
-use crate::search::sentences;
 use crate::strategy::Standing;
 use crate::strategy::result::Breakdown;
 use crate::strategy::result::LayerCount;
@@ -26,9 +26,10 @@ use super::energy;
 use super::operator::Place;
 use super::placed;
 use super::placed::Around;
-use super::placed::Origin;
 use super::placed::Paths;
 use super::placed::Placed;
+use super::placed::Told;
+use super::plan;
 use super::rebuild::Question;
 
 /// What was found of a result that holds.
@@ -38,67 +39,53 @@ pub struct Held {
     pub standing: Standing,
     /// Devices in use.
     pub devices: u64,
-    /// Copies of the pipeline.
-    pub data_parallel: u64,
-    /// Stages of a pipeline.
-    pub stages: u64,
-    /// Devices that share a layer.
-    pub tensor_parallel: u64,
-    /// Sequences in a micro-batch.
-    pub micro_batch: u64,
-    /// What is computed again.
-    pub recompute: Recompute,
+    /// How the model is divided.
+    pub strategy: Strategy,
 }
 
-/// Judges the result of one model on `chip`; `path` is where it stands in the answer.
+/// Judges the result of one model on `chip`, whose strategy was chosen from `space`; `path` is where
+/// it stands in the answer.
 pub fn check(
     path: &str,
     question: &Question,
-    model: usize,
+    (model, space): (usize, &StrategySpace),
     chip: &Accelerator,
-    origin: Origin,
     claimed: &ModelResult,
 ) -> Result<Held, FalseClaim> {
-    let strategy = &claimed.strategy;
-    let (width, micro_batch) = (strategy.tensor_parallel, strategy.micro_batch);
-    let share = question.share(model, width, micro_batch).ok_or_else(|| {
-        let said = format!("{width} wide, micro-batch {micro_batch}");
-        FalseClaim::new(format!("{path}.strategy"), said, "not in the request's space")
-    })?;
     let request = &question.request;
+    let asked = question.asked_from(model, space);
     let devices = claimed.plan.job.devices;
-    let cluster = question.clusters.iter().find(|cluster| cluster.devices == devices);
-    let cluster = cluster.filter(|cluster| width <= cluster.devices).ok_or_else(|| {
-        let is = question.clusters.iter().map(|cluster| cluster.devices.to_string());
-        let is = is.collect::<Vec<String>>().join(" or ");
-        FalseClaim::new(format!("{path}.plan.job.devices"), devices, is)
-    })?;
+    let scopes = asked.scopes(question.physics.network.scopes(request.devices));
+    let at = format!("{path}.plan.job.devices");
+    require(scopes.contains(&devices), at, devices, format!("one of {scopes:?}"))?;
+    let cluster = question.cluster(devices);
     let around = Around {
-        place: Place { chip, cluster, costs: question.vector_costs },
+        place: Place { chip, cluster: &cluster, costs: question.vector_costs },
+        asked,
         rule: question.rule,
-        optimizer: question.optimizer,
-        global_batch: request.global_batch,
-        time_model: request.time_model,
-        recompute: &request.recompute,
     };
-    let paths = Paths { layers: format!("{path}.layers"), answer: format!("{path}.plan.answer") };
-    let answer = &claimed.plan.answer;
-    let placed = placed::check(&paths, &around, share, origin, &claimed.layers, answer)?;
+    let paths = Paths {
+        strategy: format!("{path}.strategy.degrees"),
+        layers: format!("{path}.layers"),
+        answer: format!("{path}.plan.answer"),
+    };
+    let strategy = &claimed.strategy.degrees;
+    let told = Told { strategy, layers: &claimed.layers, answer: &claimed.plan.answer };
+    let placed = placed::check(&paths, &around, &told)?;
     let held = Held {
         standing: Standing { time: placed.time, energy: placed.energy },
         devices: placed.costs.devices,
-        data_parallel: placed.placement.data_parallel,
-        stages: placed.placement.pipeline.n_stages() as u64,
-        tensor_parallel: width,
-        micro_batch,
-        recompute: placed.placement.recompute,
+        strategy: *strategy,
     };
     let time = placed.time;
     let power = held.standing.average_power(held.devices);
     let cap = request.power_cap_w.unwrap_or(f64::INFINITY);
     let drawn = format!("{path}.average_power_w");
     require(power <= cap, drawn, power, format!("at most {cap}"))?;
-    let found = Rebuilt { question, model, chip, origin, placed }.facts(&held, claimed);
+    let at = format!("{path}.plan.proof");
+    let batch = placed.costs.time_per_batch;
+    let proof = plan::proof(&at, &claimed.plan.proof, &asked, batch)?;
+    let found = Rebuilt { question, model, chip, proof, placed }.facts(&held, claimed);
     breakdown_holds(path, &claimed.breakdown_s, &found.breakdown_s, time)?;
     equal(path, claimed, &ModelResult { breakdown_s: claimed.breakdown_s, ..found })?;
     Ok(held)
@@ -118,7 +105,7 @@ struct Rebuilt<'a> {
     question: &'a Question,
     model: usize,
     chip: &'a Accelerator,
-    origin: Origin,
+    proof: Proof,
     placed: Placed,
 }
 
@@ -127,6 +114,7 @@ impl Rebuilt<'_> {
         let Placed { profile, job, placement, costs, .. } = &self.placed;
         let request = &self.question.request;
         let model = &self.question.models[self.model];
+        let asked = self.question.asked(self.model);
         let seconds = held.standing.time.seconds();
         let joules = held.standing.energy.joules();
         let sequences = request.global_batch as f64;
@@ -146,7 +134,11 @@ impl Rebuilt<'_> {
             energy_per_batch_j: joules,
             energy_per_token_j: joules / tokens,
             average_power_w: joules / (seconds * held.devices as f64),
-            strategy: strategy(held),
+            strategy: StrategyFacts {
+                sentence: held.strategy.to_string(),
+                devices_used: held.devices,
+                degrees: held.strategy,
+            },
             breakdown_s: self.breakdown(),
             stages: self.stages(),
             n_micro_batches: costs.micro_batches,
@@ -161,22 +153,16 @@ impl Rebuilt<'_> {
                 training: Some(Training {
                     design: request.hardware.name.clone(),
                     global_batch: request.global_batch,
-                    micro_batch: held.micro_batch,
+                    micro_batch: held.strategy.micro_batch,
                     sequence: model.sequence,
                     optimizer: request.optimizer.name().into(),
                     attention: request.attention.name().into(),
-                    sequence_parallel: request.sequence_parallel,
+                    strategy: held.strategy,
                     flops_per_sequence: model.flops_per_sequence.0,
+                    causal_flops_per_sequence: asked.causal_flops_per_sequence(),
                     peak_flops_per_second: u64::try_from(peak).unwrap_or(u64::MAX),
                 }),
-                proof: match self.origin {
-                    Origin::Given(_) => Proof::Given,
-                    Origin::Searched => Proof::Optimal {
-                        widths: model.widths(),
-                        recompute: request.recompute.clone(),
-                        micro_batch_sizes: request.micro_batches.clone(),
-                    },
-                },
+                proof: self.proof.clone(),
                 answer,
                 job: job.clone(),
                 profile: profile.clone(),
@@ -186,8 +172,9 @@ impl Rebuilt<'_> {
 
     fn stages(&self) -> Vec<StageFacts> {
         let Placed { profile, job, placement, costs, .. } = &self.placed;
-        let stages = costs.stages.iter().zip(placement.pipeline.stages());
-        let told = stages.map(|(stage, layers)| {
+        let n_ranks = costs.ranks.len().max(1);
+        let stages = costs.stages.iter().zip(placement.pipeline.stages()).enumerate();
+        let told = stages.map(|(at, (stage, layers))| {
             let mut counts: Vec<LayerCount> = Vec::new();
             for &layer in layers {
                 let kind = &profile.layer(layer).name;
@@ -197,8 +184,10 @@ impl Rebuilt<'_> {
                 }
             }
             let bytes = |size: u128| u64::try_from(size).unwrap_or(u64::MAX);
-            let memory = &stage.memory;
+            let memory = &costs.ranks[at % n_ranks].memory;
             StageFacts {
+                rank: at % n_ranks,
+                n_repeated: stage.repeated,
                 first_layer: layers.first().copied().unwrap_or(0),
                 n_layers: layers.len(),
                 layers: counts,
@@ -211,6 +200,8 @@ impl Rebuilt<'_> {
                     gradients: bytes(memory.gradients),
                     optimizer_state: bytes(memory.optimizer_state),
                     activations: bytes(memory.activations),
+                    gathered: bytes(memory.gathered),
+                    working: bytes(memory.working),
                 },
                 memory_limit_bytes: job.memory,
             }
@@ -218,45 +209,37 @@ impl Rebuilt<'_> {
         told.collect()
     }
 
-    /// Where the time of a batch goes, seen from its slowest stage, the first of several.
+    /// Where the time of a batch goes, seen from its slowest rank, the first of several.
     fn breakdown(&self) -> Breakdown {
-        let Placed { passes, profile, placement, costs, time, .. } = &self.placed;
-        let slowest = costs.stages.iter().position(|stage| stage.time.load() == costs.slowest);
-        let Some(at) = slowest else { return Breakdown::default() };
-        let last = at + 1 == costs.stages.len();
-        let repeats = energy::forward_passes(placement.recompute, last);
+        let Placed { passes, profile, job, placement, costs, time, .. } = &self.placed;
+        let n_ranks = costs.ranks.len().max(1);
+        let mut loads = vec![0_u128; n_ranks];
+        for (at, stage) in costs.stages.iter().enumerate() {
+            loads[at % n_ranks] += u128::from(stage.time.load());
+        }
+        let most = loads.iter().max().copied().unwrap_or(0);
+        let slowest = loads.iter().position(|&load| load == most).unwrap_or(0);
         let rounds = costs.micro_batches as f64;
         let mut parts = Breakdown::default();
-        for &layer in placement.pipeline.stages().nth(at).unwrap_or_default() {
-            let [there, back] = &passes[profile.sequence[layer]];
-            parts.add(&there.parts, rounds * repeats as f64);
-            parts.add(&back.parts, rounds);
+        for (at, layers) in placement.pipeline.stages().enumerate() {
+            if at % n_ranks != slowest {
+                continue;
+            }
+            let stage = &costs.stages[at];
+            let again = energy::repeats(profile, placement, layers, (at, stage.repeated));
+            for (&layer, again) in layers.iter().zip(again) {
+                let [there, back] = &passes[profile.sequence[layer]];
+                parts.add(&there.parts, rounds * if again { 2.0 } else { 1.0 });
+                parts.add(&back.parts, rounds);
+            }
+            parts.pipeline_transfers += rounds * Time(stage.transfer).seconds();
+            parts.weight_gathering += rounds * Time(stage.waits_for_weights).seconds();
         }
-        parts.pipeline_transfers = rounds * Time(costs.stages[at].transfer).seconds();
-        // Of several that end last, the last stage is told.
-        if let Some(end) = costs.stages.iter().max_by_key(|stage| stage.end()) {
-            parts.gradient_exchange = Time(end.exchange).seconds();
-            parts.optimizer = Time(end.step).seconds();
-        }
+        let after = costs.after_passes(job);
+        parts.gradient_exchange = Time(after.exposed).seconds();
+        parts.optimizer = Time(after.step).seconds();
+        parts.weight_gathering += Time(after.gather).seconds();
         parts.bubble = (time.seconds() - parts.total()).max(0.0);
         parts
-    }
-}
-
-fn strategy(held: &Held) -> StrategyFacts {
-    StrategyFacts {
-        data_parallel: held.data_parallel,
-        pipeline_stages: held.stages,
-        tensor_parallel: held.tensor_parallel,
-        micro_batch: held.micro_batch,
-        recompute: held.recompute.to_string(),
-        devices_used: held.devices,
-        sentence: sentences::strategy(
-            held.data_parallel,
-            held.stages,
-            held.tensor_parallel,
-            held.micro_batch,
-            held.recompute,
-        ),
     }
 }

@@ -13,6 +13,7 @@ use super::claims::Verdict;
 use super::claims::equal;
 use super::claims::require;
 use super::feasible;
+use super::feasible::Fit;
 use super::rebuild::Question;
 
 /// Judges all turns of the winner's chip; a search that was stopped may leave them out.
@@ -42,13 +43,12 @@ fn one(
     said: &Sensitivity,
 ) -> Verdict {
     let built = Accelerator::new(turned.design, &turned.physics).ok();
-    let fits = |model: usize| feasible::fits(question, model, turned.design.hbm);
-    let all_fit = (0..question.models.len()).all(fits);
+    let fit = feasible::all_fit(question, turned.design.hbm);
     // Where power is capped, only a solver knows whether what fits draws too much.
-    let capped = question.request.power_cap_w.is_some();
+    let unknown = question.request.power_cap_w.is_some() || fit == Fit::Perhaps;
     let note = match &built {
         None => Some(UNBUILDABLE),
-        Some(_) if !all_fit || capped && said.note.as_deref() == Some(UNFIT) => Some(UNFIT),
+        Some(_) if fit == Fit::No || unknown && said.note.as_deref() == Some(UNFIT) => Some(UNFIT),
         Some(_) => None,
     };
     let area = built

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::plan::Recompute;
+use crate::plan::Strategy;
 use crate::report::designs_csv;
 use crate::search::Certainty;
 use crate::search::Judge;
@@ -24,7 +24,9 @@ use super::claims::SAME;
 use super::claims::Verdict;
 use super::claims::close;
 use super::claims::require;
+use super::feasible::Fit;
 use super::rebuild::Question;
+use super::sentence;
 
 /// Two computations of one bound agree to this part: each is lowered by half of it.
 pub const BOUND: f64 = 2e-9;
@@ -66,28 +68,13 @@ pub struct Evaluated {
     pub least: f64,
 }
 
-/// How a model is trained on a design with its best size of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Strategy {
-    /// Copies of the pipeline.
-    pub data_parallel: u64,
-    /// Stages of a pipeline.
-    pub stages: u64,
-    /// Devices that share a layer.
-    pub tensor_parallel: u64,
-    /// Sequences in a micro-batch.
-    pub micro_batch: u64,
-    /// What is computed again.
-    pub recompute: Recompute,
-}
-
 /// A row.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// By size of memory.
     pub pairs: Vec<Pair>,
-    /// The best size of memory, and how each model is trained there.
-    pub best: Option<(usize, Vec<Strategy>)>,
+    /// The best size of memory, and the strategies that may be those told of each model there.
+    pub best: Option<(usize, Vec<Vec<Strategy>>)>,
 }
 
 /// Which column holds what.
@@ -100,7 +87,7 @@ impl Layout {
     const KNOBS: usize = 9;
     const BY_SIZE: usize = 4;
     const BY_SIZE_AND_MODEL: usize = 3;
-    const BY_MODEL: usize = 12;
+    const BY_MODEL: usize = 16;
 
     fn size(&self, hbm: usize) -> usize {
         Self::KNOBS + hbm * (Self::BY_SIZE + Self::BY_SIZE_AND_MODEL * self.n_models)
@@ -128,7 +115,7 @@ pub struct Judging<'a> {
     /// What no design can beat.
     pub bounds: &'a Bounds<'a>,
     /// By size of memory: whether every model fits.
-    pub fits: &'a [bool],
+    pub fits: &'a [Fit],
     /// Whether the search was stopped early.
     pub stopped: bool,
 }
@@ -242,13 +229,13 @@ impl Judging<'_> {
     ) -> Verdict {
         let capped = self.question.request.power_cap_w.is_some();
         match status {
-            Status::Evaluated | Status::Pruned if !self.fits[hbm] || !bounded => {
+            Status::Evaluated | Status::Pruned if self.fits[hbm] == Fit::No || !bounded => {
                 Err(cells.wrong(column, "`infeasible`: nothing fits"))
             }
             Status::Pruned if self.question.request.exhaustive => {
                 Err(cells.wrong(column, "never so in an exhaustive search"))
             }
-            Status::Infeasible if self.fits[hbm] && !capped => {
+            Status::Infeasible if self.fits[hbm] == Fit::Yes && !capped => {
                 Err(cells.wrong(column, "possible: some way to train fits"))
             }
             Status::Open if !self.stopped || !bounded => {
@@ -311,7 +298,7 @@ impl Judging<'_> {
         cells: &Cells,
         hbm: usize,
         found: &Evaluated,
-    ) -> Result<Vec<Strategy>, FalseClaim> {
+    ) -> Result<Vec<Vec<Strategy>>, FalseClaim> {
         let question = self.question;
         let request = &question.request;
         let at = layout.best();
@@ -338,54 +325,42 @@ impl Judging<'_> {
                 cells.is_number(column, figure, SAME)?;
             }
             strategies.push(self.strategy(cells, at + 6, model, used)?);
-            cells.is_text(at + 11, &used.to_string())?;
+            cells.is_text(at + 15, &used.to_string())?;
         }
         Ok(strategies)
     }
 
-    /// A strategy is one of the request's and takes the devices that it is said to take.
+    /// A strategy is one of the request's, told alike in words and figures, and takes the devices
+    /// that it is said to take.
     fn strategy(
         &self,
         cells: &Cells,
         at: usize,
         model: usize,
         used: u64,
-    ) -> Result<Strategy, FalseClaim> {
-        let recompute =
-            Recompute::ALL.into_iter().find(|how| how.to_string() == cells.text(at + 4));
-        let strategy = Strategy {
-            data_parallel: cells.whole(at)?,
-            stages: cells.whole(at + 1)?,
-            tensor_parallel: cells.whole(at + 2)?,
-            micro_batch: cells.whole(at + 3)?,
-            recompute: recompute.ok_or_else(|| cells.wrong(at + 4, "none, full or stage"))?,
+    ) -> Result<Vec<Strategy>, FalseClaim> {
+        let degrees = sentence::Degrees {
+            data_parallel: cells.whole(at + 1)?,
+            pipeline: cells.whole(at + 2)?,
+            chunks: cells.whole(at + 3)?,
+            tensor_parallel: cells.whole(at + 4)?,
+            context_parallel: cells.whole(at + 5)?,
+            micro_batch: cells.whole(at + 6)?,
+            zero: cells.whole(at + 7)?,
+            recompute: cells.text(at + 8),
         };
-        let request = &self.question.request;
-        if !request.recompute.contains(&strategy.recompute) {
-            return Err(cells.wrong(at + 4, "not in the request's space"));
+        let asked = self.question.asked(model);
+        let found = sentence::strategies(&asked, &degrees, cells.text(at));
+        if found.is_empty() {
+            return Err(cells.wrong(at, "no strategy of the request's space with these degrees"));
         }
-        let (width, micro_batch) = (strategy.tensor_parallel, strategy.micro_batch);
-        let share = self.question.share(model, width, micro_batch);
-        let share = share.ok_or_else(|| {
-            let found = format!("not in the request's space with micro-batch {micro_batch}");
-            cells.wrong(at + 2, found)
-        })?;
-        let micro_batches = request.global_batch / micro_batch;
-        if !(1..=micro_batches).contains(&strategy.data_parallel) {
-            return Err(cells.wrong(at, format!("1 to {micro_batches}")));
+        let parts = [degrees.data_parallel, degrees.pipeline, degrees.context_parallel];
+        let each = parts.into_iter().fold(1_u64, u64::saturating_mul);
+        let most = each.saturating_mul(degrees.tensor_parallel);
+        if used != most {
+            return Err(cells.wrong(at + 9, most));
         }
-        let n_layers = share.sequence.len() as u64;
-        if !(1..=n_layers).contains(&strategy.stages) {
-            return Err(cells.wrong(at + 1, format!("1 to {n_layers}")));
-        }
-        let each = strategy.data_parallel.saturating_mul(strategy.stages);
-        let all_wide = share.kinds.iter().all(|kind| kind.tensor_parallel);
-        let most = each.saturating_mul(width);
-        let least = if all_wide { most } else { each };
-        if !(least..=most).contains(&used) {
-            return Err(cells.wrong(at + 5, format!("{least} to {most}")));
-        }
-        Ok(strategy)
+        Ok(found)
     }
 }
 

@@ -20,12 +20,12 @@ use crate::input::place;
 use crate::input::request::judged_by;
 use crate::input::saved;
 use crate::model::Model;
+use crate::placement::Choices;
 use crate::placement::Problem;
 use crate::placement::best_of;
 use crate::plan;
 use crate::plan::Links;
 use crate::plan::Plan;
-use crate::plan::Proof;
 use crate::plan::check::placement::check;
 use crate::report::placement as report;
 use crate::report::quantity::grouped;
@@ -153,9 +153,6 @@ impl Args {
                 (None, None) if !matches!(plan.job.links, Links::Rate { .. }) => {
                     Some("a plan of a model without its question".into())
                 }
-                (None, None) if plan.proof == Proof::Given => {
-                    Some("a plan of a user's own layers that was not searched".into())
-                }
                 (None, None) => self.deep.then(|| own_layers(plan)).flatten(),
                 (_, Some(question)) => self.check_question(name, plan, question)?,
                 (Some(_), None) => Some("a plan of a model without its question".into()),
@@ -198,12 +195,12 @@ impl Args {
     }
 }
 
-/// What is faster than a plan of a user's own layers at its width, if anything is.
+/// What is faster than a plan of a user's own layers at its width, by what it computes again, if
+/// anything is.
 fn own_layers(plan: &Plan) -> Option<String> {
-    let Proof::Optimal { recompute, .. } = &plan.proof else { return None };
-    let problems: Vec<Problem> =
-        recompute.iter().map(|&how| Problem::new(&plan.profile, &plan.job, how)).collect();
-    let (_, found) = best_of(&problems, None).ok().flatten()?;
+    let choices = Choices::plain(plan.answer.recompute);
+    let problem = Problem { profile: &plan.profile, job: &plan.job, choices: &choices };
+    let (_, found) = best_of(&[problem]).ok().flatten()?;
     (found.rank.time < plan.answer.time_per_batch)
         .then(|| format!("a batch takes {} s at the least", plan.units.time(found.rank.time)))
 }

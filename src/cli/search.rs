@@ -100,10 +100,27 @@ pub struct Asked {
     /// Tensor-parallel widths to choose from [default: those of 1,2,4,8 that the model allows]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     tensor_parallel: Option<Vec<u64>>,
-    /// What may be computed again: none, full, stage, or auto for all [default: auto, or
-    /// none,stage with --published]
+    /// Context-parallel degrees to choose from [default: 1, and 2,4,8,16 beyond 8192 tokens]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    context_parallel: Option<Vec<u64>>,
+    /// What replicas share: nothing, optimizer state, gradients too, weights too [default: all four
+    /// without a pipeline, 0 and 1 with one]
+    #[arg(long, value_name = "0..3")]
+    zero: Option<u64>,
+    /// What may be computed again: none, full, stage, every-layer, as-needed, or auto [default:
+    /// auto: as-needed, or none,stage with --published]
     #[arg(long, value_name = "HOW,…", value_delimiter = ',')]
     recompute: Option<Vec<String>>,
+    /// A strategy, or a part of one, as of `phaze place`; what is not given is searched
+    #[arg(long, value_name = "WORD,…")]
+    strategy: Option<String>,
+    /// Only plans that this framework accepts: megatron (bridge, nemo), torchtitan, maxtext, any
+    /// [default: any]
+    #[arg(long, value_name = "NAME")]
+    launchable: Option<String>,
+    /// Memory that plans leave free, in percent [default: 6, or 0 with --published]
+    #[arg(long, value_name = "PERCENT")]
+    reserve: Option<f64>,
     /// adam-mixed, adam-mixed-16 or sgd [default: adam-mixed]
     #[arg(long, value_name = "NAME")]
     optimizer: Option<String>,
@@ -296,7 +313,12 @@ impl Asked {
         job.global_batch = self.global_batch;
         job.micro_batches.clone_from(&self.micro_batch);
         job.tensor_parallel.clone_from(&self.tensor_parallel);
+        job.context_parallel.clone_from(&self.context_parallel);
+        job.zero = self.zero;
         job.recompute.clone_from(&self.recompute);
+        job.strategy.clone_from(&self.strategy);
+        job.launchable.clone_from(&self.launchable);
+        job.reserve = self.reserve.map(|percent| percent / 100.0);
         job.optimizer.clone_from(&self.optimizer);
         job.attention.clone_from(&self.attention);
         job.sequence_parallel = self.sequence_parallel.then_some(true);

@@ -6,6 +6,7 @@ use super::sensitivity::gain;
 use crate::hardware::Accelerator;
 use crate::hardware::Design;
 use crate::hardware::Physics;
+use crate::plan::Proof;
 use crate::search::Baseline;
 use crate::search::Evaluator;
 use crate::search::Judge;
@@ -13,7 +14,10 @@ use crate::search::Observer;
 use crate::search::Setup;
 use crate::search::entry::entry;
 use crate::strategy::Best;
+use crate::strategy::Planner;
 use crate::strategy::Standing;
+use crate::strategy::Terms;
+use crate::strategy::Training;
 use crate::units::Area;
 use crate::units::Bytes;
 
@@ -58,7 +62,9 @@ pub fn baselines(
             if at == 0 { experts_on(evaluator, chip) } else { best_on(chip) }
         })
     });
-    each.collect()
+    let mut all: Vec<Baseline> = each.collect();
+    tell_what_experts_left_open(setup, &mut all[0]);
+    all
 }
 
 /// How many baselines there are.
@@ -116,7 +122,15 @@ fn experts_on(evaluator: &Evaluator, chip: &Accelerator) -> Result<Vec<Best>, St
         let name = &setup.trainings[model].name;
         let degrees = experts::strategy(name, setup.request.devices)
             .ok_or_else(|| format!("no expert strategy was published for {name}"))?;
-        evaluator.planner(model).given(chip, degrees).ok_or_else(|| {
+        let terms =
+            Terms { space: experts::space(degrees, &setup.terms.space), ..setup.terms.clone() };
+        let Training { model: trained, sequence, .. } = &setup.trainings[model];
+        let training = Training::new(name, trained.clone(), *sequence, &terms);
+        let found = training.ok().and_then(|training| {
+            let planner = Planner { terms: &terms, training: &training, table: evaluator.table() };
+            planner.best_on(chip)
+        });
+        found.ok_or_else(|| {
             format!(
                 "{} stages x {} replicas x {} wide do not fit",
                 degrees.stages, degrees.data_parallel, degrees.tensor_parallel
@@ -124,6 +138,16 @@ fn experts_on(evaluator: &Evaluator, chip: &Accelerator) -> Result<Vec<Best>, St
         })
     };
     (0..setup.trainings.len()).map(one).collect()
+}
+
+/// The experts' strategies are the best of what they leave to choose, not of the whole space.
+fn tell_what_experts_left_open(setup: &Setup, baseline: &mut Baseline) {
+    let Some(entry) = &mut baseline.entry else { return };
+    for (result, training) in entry.results.iter_mut().zip(&setup.trainings) {
+        let degrees = experts::strategy(&training.name, setup.request.devices);
+        let Proof::Optimal { space, .. } = &mut result.plan.proof;
+        *space = degrees.map(|degrees| experts::space(degrees, &setup.terms.space));
+    }
 }
 
 /// A winner, and all that it takes to compare with it.

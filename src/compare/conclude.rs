@@ -8,8 +8,8 @@ use super::baselines::baselines;
 use super::sensitivity::sensitivities;
 use crate::placement::Obstacle;
 use crate::placement::Problem;
+use crate::placement::fits;
 use crate::placement::obstacle;
-use crate::placement::solve;
 use crate::plan::Recompute;
 use crate::search::BestByHbm;
 use crate::search::Entry;
@@ -36,6 +36,7 @@ use crate::strategy::Chosen;
 use crate::strategy::Planner;
 use crate::strategy::Standing;
 use crate::strategy::Terms;
+use crate::strategy::shardings;
 use crate::units::Bytes;
 
 /// How many of the best designs are told in full, exact or not.
@@ -282,11 +283,17 @@ impl Concluding<'_> {
         let sizes = setup.request.space.hbm_gib.iter().enumerate();
         let (hbm, gib) = sizes.max_by_key(|(_, gib)| **gib)?;
         let chip = setup.chip(0, hbm);
+        let shardings = shardings(&setup.terms, &training.divisions[division]);
+        // What shares most holds least.
+        let sharded = shardings.into_iter().max().flatten();
         let (profile, job) = self.evaluator.planner(model).asked(division, &chip).ok()?;
-        let least = [Recompute::Full, Recompute::Stage, Recompute::None];
-        let recompute = least.into_iter().find(|how| setup.request.recompute.contains(how))?;
-        let problem = Problem::new(&profile, &job, recompute);
-        if matches!(solve(&problem, None), Ok(Some(_))) {
+        let least = [Recompute::AsNeeded, Recompute::Full, Recompute::Stage, Recompute::None];
+        let asked = &setup.terms.space.recompute;
+        let recompute =
+            least.into_iter().find(|how| asked.contains(how)).or(asked.last().copied())?;
+        let choices = training.choices(&setup.terms, division, (sharded, recompute));
+        let problem = Problem { profile: &profile, job: &job, choices: &choices };
+        if fits(&problem) {
             return None;
         }
         let name = &training.name;

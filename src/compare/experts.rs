@@ -1,7 +1,20 @@
 //! The strategies that experts chose for the published evaluation: 1,024 accelerators, batch
 //! 4,096. Micro-batch and recompute are not fixed: the best for each strategy is taken.
 
-use crate::strategy::Degrees;
+use crate::plan::CutSpace;
+use crate::plan::Limits;
+use crate::plan::StrategySpace;
+
+/// Stages of a pipeline, copies of it, and devices that share a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Degrees {
+    /// Stages of a pipeline.
+    pub stages: u64,
+    /// Copies of the pipeline.
+    pub data_parallel: u64,
+    /// Devices that share a layer.
+    pub tensor_parallel: u64,
+}
 
 /// A model of the published evaluation.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +32,7 @@ pub struct Published {
 const fn published(
     model: &'static str,
     sequence: u64,
-    (stages, data_parallel, tensor_parallel): (usize, u64, u64),
+    (stages, data_parallel, tensor_parallel): (u64, u64, u64),
     widths: &'static [u64],
 ) -> Published {
     let degrees = Degrees { stages, data_parallel, tensor_parallel };
@@ -43,8 +56,22 @@ pub const PUBLISHED: [Published; 8] = [
 pub fn strategy(model: &str, devices: u64) -> Option<Degrees> {
     let Degrees { stages, tensor_parallel, .. } =
         PUBLISHED.iter().find(|known| known.model == model)?.degrees;
-    let data_parallel = devices / (stages as u64 * tensor_parallel);
+    let data_parallel = devices / (stages * tensor_parallel);
     Some(Degrees { stages, data_parallel, tensor_parallel })
+}
+
+/// What is left to choose where the degrees are the experts': repeated layers are cut evenly.
+pub fn space(degrees: Degrees, searched: &StrategySpace) -> StrategySpace {
+    StrategySpace {
+        tensor_parallel: vec![degrees.tensor_parallel],
+        pipeline: Limits::only(degrees.stages),
+        data_parallel: Limits::only(degrees.data_parallel),
+        sequence_parallel: vec![false],
+        context_parallel: vec![1],
+        chunks: Limits::only(1),
+        cut: CutSpace::Even,
+        ..searched.clone()
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
 use crate::hardware::Use;
 use crate::model::op::Op;
+use crate::parallel::Setting;
 use crate::parallel::shard;
 use crate::search::Evaluator;
 use crate::search::Judge;
@@ -42,7 +43,13 @@ pub fn operators_alone(
 ) -> Option<usize> {
     let setup = evaluator.setup;
     let divisions = setup.trainings.iter().map(|training| {
-        let setting = setup.terms.setting(training.sequence, 1, 1);
+        let setting = Setting {
+            sequence: training.sequence,
+            attention: setup.terms.attention,
+            masked: setup.terms.masked,
+            element: setup.terms.element,
+            ..Setting::ALONE
+        };
         let share = shard(&training.model, setting).expect("width 1 is always legal");
         Division::new(share, setup.terms.options.vector_costs, setup.terms.cluster)
     });

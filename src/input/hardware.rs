@@ -14,6 +14,7 @@ use crate::hardware::Design;
 use crate::hardware::HbmBandwidth;
 use crate::hardware::Physics;
 use crate::hardware::Port;
+use crate::parallel::frameworks::Framework;
 use crate::units::Bytes;
 use crate::units::Frequency;
 
@@ -28,6 +29,8 @@ pub struct Hardware {
     pub design: Design,
     /// Its constants.
     pub physics: Physics,
+    /// What trains on it mostly, where one framework does.
+    pub framework: Option<Framework>,
 }
 
 /// The built-in hardware files, by name.
@@ -93,6 +96,7 @@ pub fn hardware(text: &str, file: &str) -> Result<Hardware, InputError> {
     Ok(Hardware {
         name: file.to_owned(),
         summary: found.summary.clone(),
+        framework: found.launchable.as_deref().map(|name| framework(name, file)).transpose()?,
         design: design(&found, file)?,
         physics,
     })
@@ -103,12 +107,23 @@ pub fn hardware(text: &str, file: &str) -> Result<Hardware, InputError> {
 struct RawFile {
     #[serde(default)]
     summary: String,
+    launchable: Option<String>,
     cores: RawCores,
     memory: RawMemory,
     #[serde(default)]
     physics: RawPhysics,
     #[serde(default)]
     network: RawNetwork,
+}
+
+/// The framework of that name.
+fn framework(name: &str, file: &str) -> Result<Framework, InputError> {
+    name.parse().map_err(|_| InputError::Unknown {
+        file: file.to_owned(),
+        what: "`launchable`".into(),
+        found: name.to_owned(),
+        known: ["megatron", "torchtitan", "maxtext", "any"].map(str::to_owned).to_vec(),
+    })
 }
 
 #[derive(Deserialize)]

@@ -21,6 +21,7 @@ pub mod request;
 pub mod saved;
 pub mod source;
 pub mod space;
+mod space_of;
 pub mod strategy;
 mod valid;
 

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 
 use super::Conventions;
 use super::InputError;
+use super::batch::DEFAULT_BATCH_TOKENS;
+use super::batch::default_sequence;
+use super::batch::nearest_batch;
 use super::hardware::Hardware;
 use super::hardware::preset;
 use super::hf_config;
@@ -23,14 +26,20 @@ use crate::hardware::Candidate;
 use crate::hardware::Cluster;
 use crate::hardware::Design;
 use crate::hardware::Knob;
+use crate::hardware::network::Network;
+use crate::model::Attention;
 use crate::model::Model;
+use crate::parallel::Setting;
+use crate::parallel::frameworks::Framework;
+use crate::parallel::legal_contexts;
 use crate::parallel::legal_widths;
 use crate::plan::Job;
 use crate::plan::Plan;
 use crate::plan::Question;
 use crate::plan::Source;
+use crate::plan::StrategySpace;
+use crate::plan::TimeModel;
 use crate::strategy::Best;
-use crate::strategy::Degrees;
 use crate::strategy::Planner;
 use crate::strategy::Price;
 use crate::strategy::Terms;
@@ -54,8 +63,40 @@ pub struct Ready {
     pub chip: Accelerator,
     /// What may be chosen, and how it is counted.
     pub terms: Terms,
-    /// Degrees that were given.
-    pub degrees: Option<Degrees>,
+}
+
+/// What a question cannot be without, and what its defaults depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Basics<'a> {
+    /// A built-in model or the path of a file.
+    pub model: &'a str,
+    /// A built-in accelerator or the path of a file.
+    pub hardware: &'a str,
+    /// Devices at hand.
+    pub devices: u64,
+    /// Tokens in a sequence; `None` for what the model is made for, at most 8,192.
+    pub sequence: Option<u64>,
+    /// Sequences in a batch; `None` for about 4 million tokens.
+    pub global_batch: Option<u64>,
+    /// What attention leaves behind; `None` for the default.
+    pub attention: Option<Attention>,
+    /// What must accept the plan; `None` for what the hardware is mostly used with.
+    pub framework: Option<Framework>,
+}
+
+impl<'a> Basics<'a> {
+    /// A model on so many devices of an accelerator, everything else as by default.
+    pub fn new(model: &'a str, hardware: &'a str, devices: u64) -> Self {
+        Self {
+            model,
+            hardware,
+            devices,
+            sequence: None,
+            global_batch: None,
+            attention: None,
+            framework: None,
+        }
+    }
 }
 
 /// The question that a model, an accelerator and a number of devices ask, every default filled in;
@@ -64,47 +105,81 @@ pub struct Ready {
 /// # Errors
 /// What cannot be read or is not known.
 pub fn question(
-    model: &str,
-    hardware: &str,
-    devices: u64,
+    basics: &Basics,
     conventions: &Conventions,
     read: &Reader,
 ) -> Result<Question, InputError> {
+    let Basics { model, hardware, devices, .. } = *basics;
     let (found, text) = source::model(model, read)?;
-    let (_, hardware_text) = source::hardware(hardware, "hardware", read)?;
-    let global_batch = DEFAULT_BATCH;
+    let (known, hardware_text) = source::hardware(hardware, "hardware", read)?;
+    let published = conventions.replaces_physics;
+    let longest = found.spec.max_sequence;
+    let usual = if published { longest } else { default_sequence(longest) };
+    let sequence = basics.sequence.unwrap_or(usual);
+    let batch =
+        if published { PUBLISHED_BATCH } else { nearest_batch(DEFAULT_BATCH_TOKENS, sequence) };
+    let global_batch = basics.global_batch.unwrap_or(batch);
+    let attention = basics.attention.unwrap_or(conventions.attention);
+    let framework = basics.framework.or(known.framework).filter(|_| !published);
+    let framework = framework.unwrap_or(Framework::Any);
+    let network = &known.physics.network;
+    let widths = default_widths(&found, conventions, network);
+    let micro_batches = default_micro_batches(global_batch);
+    let mut space = conventions.space(micro_batches, widths, attention, framework);
+    if !published {
+        space.context_parallel = default_contexts(&found, sequence);
+    }
     Ok(Question {
         model: Source { name: model.to_owned(), text },
-        sequence: found.spec.max_sequence,
+        sequence,
         hardware: Source { name: hardware.to_owned(), text: hardware_text },
         knobs: BTreeMap::new(),
-        published: conventions.replaces_physics,
+        published,
         devices,
         global_batch,
-        micro_batches: default_micro_batches(global_batch),
-        tensor_parallel: default_widths(&found, conventions),
-        recompute: conventions.recompute.to_vec(),
+        space,
+        reserve_per_mille: conventions.reserve_per_mille,
         optimizer: conventions.optimizer,
-        attention: conventions.attention,
-        sequence_parallel: false,
+        attention,
+        masked: conventions.masked,
         time_model: conventions.time_model,
         rule: conventions.rule,
-        strategy: None,
     })
 }
 
-/// Sequences in a batch where nobody says.
-pub const DEFAULT_BATCH: u64 = 4096;
+/// Sequences in a batch of the published evaluation.
+pub const PUBLISHED_BATCH: u64 = 4096;
+
+/// The most devices that share the tokens of a sequence where nobody says.
+const MOST_CONTEXT: u64 = 64;
+
+/// The fewest tokens of a sequence that a device has then.
+const LEAST_TOKENS: u64 = 2048;
 
 /// The micro-batch sizes to choose from where none are asked for: those that divide the batch.
 pub fn default_micro_batches(global_batch: u64) -> Vec<u64> {
     [1, 2, 4, 8].into_iter().filter(|&size| global_batch.is_multiple_of(size)).collect()
 }
 
-/// The widths to choose from where none are asked for: those that divide the model.
-pub fn default_widths(model: &Model, conventions: &Conventions) -> Vec<u64> {
+/// The widths to choose from where none are asked for: those that divide the model, up to as many
+/// devices as are closest to each other.
+pub fn default_widths(model: &Model, conventions: &Conventions, network: &Network) -> Vec<u64> {
     let legal = legal_widths(&model.spec);
-    conventions.widths.iter().copied().filter(|width| legal.contains(width)).collect()
+    if conventions.time_model == TimeModel::Published {
+        return conventions.widths.iter().copied().filter(|width| legal.contains(width)).collect();
+    }
+    let most = network.devices_per_node().unwrap_or(MOST_WIDTH);
+    legal.into_iter().filter(|&width| width <= most).collect()
+}
+
+/// The most devices that share a layer where the network has no nodes and nobody says.
+const MOST_WIDTH: u64 = 64;
+
+/// The numbers of devices that may share a sequence where none are asked for.
+pub fn default_contexts(model: &Model, sequence: u64) -> Vec<u64> {
+    let setting = Setting { sequence, ..Setting::ALONE };
+    let most = (sequence / LEAST_TOKENS).clamp(1, MOST_CONTEXT);
+    legal_contexts(&model.spec, setting, most)
 }
 
 /// Makes a question ready; `file` is what errors refer to.
@@ -117,6 +192,7 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
         Some(text) => hf_config::read(&printable(&question.model.name), text)?,
         None => super::model(&question.model.name)?,
     };
+    deep_enough(&question.space, &model, file)?;
     let Question { hardware, knobs, published, .. } = &question;
     let (hardware, chip) = accelerator(hardware, knobs, Conventions::of(*published), file)?;
     let field = Field::new(file, "devices");
@@ -126,13 +202,10 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
         design: hardware.name,
         cluster: Cluster { devices: question.devices, network: hardware.physics.network },
         global_batch: question.global_batch,
-        micro_batches: question.micro_batches.clone(),
-        widths: question.tensor_parallel.clone(),
-        recompute: question.recompute.clone(),
-        data_parallel: 1..=u64::MAX,
-        stages: 1..=usize::MAX,
-        sequence_parallel: question.sequence_parallel,
+        space: question.space.clone(),
+        reserve_per_mille: question.reserve_per_mille,
         attention: question.attention,
+        masked: question.masked,
         element: Bytes(hardware.physics.element_bytes),
         optimizer: question.optimizer,
         time_model: question.time_model,
@@ -141,12 +214,7 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
         price: Price::Time,
         power_cap_w: None,
     };
-    let degrees = question.strategy.map(|given| Degrees {
-        stages: usize::try_from(given.pipeline).unwrap_or(usize::MAX),
-        data_parallel: given.data_parallel,
-        tensor_parallel: given.tensor_parallel,
-    });
-    Ok(Ready { question, model, chip, terms, degrees })
+    Ok(Ready { question, model, chip, terms })
 }
 
 /// The plan that answers a question; `None` where nothing fits.
@@ -155,17 +223,14 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
 /// That the model cannot be trained so at all.
 pub fn solve(ready: &Ready) -> Result<Option<Plan>, InputError> {
     let name = printable(&ready.question.model.name);
-    let Ready { question, model, chip, terms, degrees } = ready;
+    let Ready { question, model, chip, terms } = ready;
     let training = Training::new(&question.model.name, model.clone(), question.sequence, terms)
         .map_err(|reason| {
             Field::new(&name, "setting").value(&name, &reason.to_string(), "ask for another")
         })?;
     let table = EstimateTable::new(terms.options);
     let planner = Planner { terms, training: &training, table: &table };
-    let best = match degrees {
-        Some(degrees) => planner.given(chip, *degrees),
-        None => planner.best_on(chip),
-    };
+    let best = planner.best_on(chip);
     Ok(best.map(|best| plan(&planner, chip, question, &best)))
 }
 
@@ -255,6 +320,21 @@ fn turned(base: Design, knobs: &BTreeMap<String, u64>, file: &str) -> Result<Des
     Ok(candidate.design)
 }
 
+/// Refuses more virtual stages than there are layers.
+fn deep_enough(space: &StrategySpace, model: &Model, file: &str) -> Result<(), InputError> {
+    let n_layers = model.sequence.len() as u64;
+    let (ranks, chunks) = (space.pipeline.least, space.chunks.least);
+    if ranks.saturating_mul(chunks) <= n_layers {
+        return Ok(());
+    }
+    let field = Field::new(file, "space.pipeline");
+    let found = if chunks > 1 { format!("{ranks} x {chunks} chunks") } else { ranks.to_string() };
+    let problem =
+        format!("asks for more stages than the {n_layers} layers, embedding and head included");
+    let allowed = format!("give p from 1 to {}", n_layers / chunks.min(n_layers));
+    Err(field.value(&found, &problem, &allowed))
+}
+
 fn validate(question: &Question, file: &str) -> Result<(), InputError> {
     let field = |name: &str| Field::new(file, name);
     for (name, Source { name: found, text }) in
@@ -268,43 +348,10 @@ fn validate(question: &Question, file: &str) -> Result<(), InputError> {
     field("sequence").whole(question.sequence, 1, LARGEST_SEQUENCE)?;
     field("devices").whole(question.devices, 1, Job::LARGEST_COUNT)?;
     field("global_batch").whole(question.global_batch, 1, Job::LARGEST_COUNT)?;
-    let lists = [
-        ("micro_batches", &question.micro_batches),
-        ("tensor_parallel", &question.tensor_parallel),
-    ];
-    for (name, list) in lists {
-        if list.is_empty() {
-            return Err(field(name).missing("give at least one value"));
-        }
-        for &value in list {
-            field(name).whole(value, 1, LARGEST_DEGREE)?;
-        }
-        if !list.is_sorted_by(|a, b| a < b) {
-            return Err(field(name).value(&format!("{list:?}"), "is not ascending", "sort it"));
-        }
+    let reserve = question.reserve_per_mille;
+    if !(-50..1000).contains(&reserve) {
+        let allowed = "allowed are -50 to 999 thousandths";
+        return Err(field("reserve_per_mille").value(&reserve.to_string(), "is no part", allowed));
     }
-    let batch = question.global_batch;
-    if let Some(odd) = question.micro_batches.iter().find(|&&size| !batch.is_multiple_of(size)) {
-        let problem = format!("does not divide the batch of {batch}");
-        return Err(field("micro_batches").value(
-            &odd.to_string(),
-            &problem,
-            "give divisors of it",
-        ));
-    }
-    if question.recompute.is_empty() || !question.recompute.is_sorted_by(|a, b| a < b) {
-        return Err(field("recompute").missing("give at least one choice, each once, in order"));
-    }
-    if let Some(given) = question.strategy {
-        let degrees = [given.pipeline, given.data_parallel, given.tensor_parallel];
-        for degree in degrees {
-            field("strategy").whole(degree, 1, Job::LARGEST_COUNT)?;
-        }
-        if question.tensor_parallel != [given.tensor_parallel] {
-            let found = format!("{:?}", question.tensor_parallel);
-            let allowed = "the strategy says how wide it is";
-            return Err(field("tensor_parallel").value(&found, "is another width", allowed));
-        }
-    }
-    Ok(())
+    super::space_of::validate(&question.space, question.global_batch, file, "space")
 }

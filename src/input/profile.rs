@@ -16,6 +16,7 @@ use super::numbers::Field;
 use crate::graph::Dag;
 use crate::placement::MOST_LAYERS;
 use crate::plan::Edge;
+use crate::plan::EndRules;
 use crate::plan::Job;
 use crate::plan::LayerProfile;
 use crate::plan::Links;
@@ -411,6 +412,7 @@ impl ProfileFile {
             micro_batches: self.micro_batches,
             devices: self.devices,
             memory: self.memory.down(scale.size_places).unwrap_or(u64::MAX),
+            installed: self.memory.down(scale.size_places).unwrap_or(u64::MAX),
             links: Links::Rate {
                 power: scale.time_places - scale.size_places - self.bandwidth.exponent(),
                 rate: self.bandwidth.digits(),
@@ -423,6 +425,7 @@ impl ProfileFile {
                 step_per_gibi: 0,
             },
             time_model,
+            ends: EndRules::PLAIN,
         };
         let flawed = |width: u64, flaw: &dyn std::fmt::Display| InputError::Syntax {
             file: self.file.clone(),
@@ -541,6 +544,9 @@ impl Width {
                 activations: layer.activations.up(scale.size_places)?,
                 tensor_parallel: layer.tensor_parallel,
                 collectives: 0,
+                backward_collectives: 0,
+                working: 0,
+                repeatable: true,
             };
             let known = kinds.iter().rposition(|known| *known == kind);
             sequence.push(known.unwrap_or_else(|| {
@@ -556,6 +562,7 @@ impl Width {
         };
         Some(Profile {
             width: self.devices,
+            context: 1,
             kinds,
             sequence,
             ids: self.layers.iter().map(|layer| layer.id).collect(),

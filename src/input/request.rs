@@ -10,6 +10,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::InputError;
+use super::batch::LONGEST_DEFAULT_SEQUENCE;
 use super::conventions::Conventions;
 use super::hardware;
 use super::hf_config;
@@ -24,9 +25,15 @@ use crate::certify::Question;
 use crate::model::Attention;
 use crate::model::Model;
 use crate::model::Optimizer;
+use crate::parallel::Setting;
+use crate::parallel::frameworks::Framework;
+use crate::parallel::legal_contexts;
 use crate::parallel::legal_widths;
+use crate::parallel::zero::Zero;
+use crate::plan::Limits;
 use crate::plan::Recompute;
 use crate::plan::Source;
+use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::plan::schedule::Rule;
 use crate::search::Combine;
@@ -86,6 +93,11 @@ pub struct JobTable {
     pub optimizer: Option<String>,
     pub attention: Option<String>,
     pub sequence_parallel: Option<bool>,
+    pub context_parallel: Option<Vec<u64>>,
+    pub zero: Option<u64>,
+    pub strategy: Option<String>,
+    pub launchable: Option<String>,
+    pub reserve: Option<f64>,
     pub time_model: Option<String>,
     pub rule: Option<String>,
 }
@@ -125,7 +137,8 @@ impl RequestFile {
         under.published = self.published.or(under.published);
         under.hardware = self.hardware.or(under.hardware);
         overlay!(self.job, under.job; devices, global_batch, micro_batches, tensor_parallel, recompute,
-            optimizer, attention, sequence_parallel, time_model, rule);
+            optimizer, attention, sequence_parallel, context_parallel, zero, strategy, launchable, reserve,
+            time_model, rule);
         under.space = self.space.over(under.space);
         overlay!(self.search, under.search; objective, combine, top, pareto, exhaustive, power_cap_w);
         under
@@ -164,30 +177,22 @@ impl RequestFile {
         let name = self.hardware.as_deref().unwrap_or(default.hardware);
         let (_, text) = source::hardware(name, &format!("{file}: hardware"), read)?;
         let top = search.top.unwrap_or(1);
+        let asked_sequences: Vec<u64> = asked.iter().map(|model| model.sequence).collect();
         let request = Request {
             models: asked,
             hardware: Source { name: source::printable(name), text },
             devices: job.devices.unwrap_or(1024),
             global_batch: job.global_batch.unwrap_or(4096),
-            micro_batches: ascending(job.micro_batches.as_deref().unwrap_or(&[1, 2, 4, 8])),
-            tensor_parallel: match &job.tensor_parallel {
-                Some(widths) => ascending(widths),
-                None => allowed(default.widths, &models),
-            },
-            recompute: words.recompute(job.recompute.as_deref(), default.recompute)?,
+            strategies: self.strategies(file, default, &models, &asked_sequences)?,
+            reserve_per_mille: words.reserve(job.reserve, default.reserve_per_mille)?,
             optimizer: words.one_of(
                 "job.optimizer",
                 job.optimizer.as_deref(),
                 default.optimizer,
                 &Optimizer::ALL.map(|known| (known.name(), known)),
             )?,
-            attention: words.one_of(
-                "job.attention",
-                job.attention.as_deref(),
-                default.attention,
-                &Attention::ALL.map(|known| (known.name(), known)),
-            )?,
-            sequence_parallel: job.sequence_parallel.unwrap_or(false),
+            attention: words.attention(job, default)?,
+            masked: default.masked,
             time_model: words.one_of(
                 "job.time_model",
                 job.time_model.as_deref(),
@@ -220,6 +225,72 @@ impl RequestFile {
             power_cap_w: search.power_cap_w,
         };
         validated(request, file)
+    }
+
+    /// What may be chosen on each chip.
+    fn strategies(
+        &self,
+        file: &str,
+        default: &Conventions,
+        models: &[Model],
+        sequences: &[u64],
+    ) -> Result<StrategySpace, InputError> {
+        let job = &self.job;
+        let words = Words { file };
+        let attention = words.attention(job, default)?;
+        let framework = match &job.launchable {
+            None => Framework::Any,
+            Some(name) => words.framework(name)?,
+        };
+        let micro_batches = ascending(job.micro_batches.as_deref().unwrap_or(&[1, 2, 4, 8]));
+        let widths = match &job.tensor_parallel {
+            Some(widths) => ascending(widths),
+            None => allowed(default.widths, models),
+        };
+        let mut space = default.space(micro_batches, widths, attention, framework);
+        let asked = self.search.objective.as_deref();
+        let by_energy = OBJECTIVES.iter().any(|&(name, objective)| {
+            asked == Some(name) && objective == Objective::EnergyPerToken
+        });
+        if by_energy || self.search.power_cap_w.is_some() {
+            // Where more than time decides, every shape is looked at for itself: unless they are
+            // asked for, ranks have one virtual stage and replicas exchange nothing inside layers.
+            space.chunks = Limits::only(1);
+            space.zero.retain(|&zero| zero < Zero::Gradients);
+            space.zero_in_pipelines.retain(|&zero| zero < Zero::Gradients);
+        }
+        let published = default.time_model == TimeModel::Published;
+        // Longer sequences than these are shared by several devices.
+        let is_long = sequences.iter().any(|&tokens| tokens > LONGEST_DEFAULT_SEQUENCE);
+        space.context_kinds.truncate(1);
+        space.context_parallel = match &job.context_parallel {
+            Some(degrees) => ascending(degrees),
+            None if is_long && !published => {
+                let is_allowed = |&degree: &u64| {
+                    let mut each = models.iter().zip(sequences);
+                    each.any(|(model, &sequence)| divides(model, sequence, degree))
+                };
+                [1, 2, 4, 8, 16].into_iter().filter(is_allowed).collect()
+            }
+            None => vec![1],
+        };
+        if let Some(sequence_parallel) = job.sequence_parallel {
+            space.sequence_parallel = vec![sequence_parallel];
+        }
+        if let Some(found) = &job.recompute {
+            space.recompute = words.recompute(Some(found), default.recompute)?;
+        }
+        if let Some(stage) = job.zero {
+            let field = Field::new(file, "job.zero");
+            let stage = field.whole(stage, 0, 3)?;
+            let zero = Zero::of_stage(usize::try_from(stage).unwrap_or(0)).unwrap_or(Zero::Nothing);
+            (space.zero, space.zero_in_pipelines) = (vec![zero], vec![zero]);
+        }
+        if let Some(text) = &job.strategy {
+            let given = super::strategy::read(text, &format!("{file}: job"))?;
+            given.narrow(&mut space);
+        }
+        Ok(space)
     }
 
     /// The models, and how each stands in the request.
@@ -274,9 +345,16 @@ pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
         })?;
     }
     network::reaches(&physics.network, request.devices, &Field::new(file, "job.devices"))?;
-    let legal = allowed(&request.tensor_parallel, &models);
-    if let Some(odd) = request.tensor_parallel.iter().find(|&width| !legal.contains(width)) {
+    let widths = &request.strategies.tensor_parallel;
+    let legal = allowed(widths, &models);
+    if let Some(odd) = widths.iter().find(|&width| !legal.contains(width)) {
         return Err(illegal_width(*odd, &request, &models, file));
+    }
+    for &degree in &request.strategies.context_parallel {
+        let mut each = request.models.iter().zip(&models);
+        if !each.any(|(asked, model)| divides(model, asked.sequence, degree)) {
+            return Err(illegal_context(degree, &request, &models, file));
+        }
     }
     let file = file.to_owned();
     Setup::new(request, models, physics).map_err(|reason| InputError::Senseless { file, reason })
@@ -310,6 +388,24 @@ fn illegal_width(width: u64, request: &Request, models: &[Model], file: &str) ->
     let legal: Vec<String> = legal.collect();
     let problem = "is a tensor-parallel width that no model allows";
     Field::new(file, "job.tensor_parallel").value(&width.to_string(), problem, &legal.join("; "))
+}
+
+/// Whether so many devices can share a sequence of a model.
+fn divides(model: &Model, sequence: u64, degree: u64) -> bool {
+    let setting = Setting { sequence, ..Setting::ALONE };
+    legal_contexts(&model.spec, setting, degree).contains(&degree)
+}
+
+fn illegal_context(degree: u64, request: &Request, models: &[Model], file: &str) -> InputError {
+    let legal = request.models.iter().zip(models).map(|(asked, model)| {
+        let setting = Setting { sequence: asked.sequence, ..Setting::ALONE };
+        let degrees = legal_contexts(&model.spec, setting, 64);
+        let degrees: Vec<String> = degrees.iter().map(u64::to_string).collect();
+        format!("{} tokens of {} allow {}", asked.sequence, asked.name, degrees.join(", "))
+    });
+    let legal: Vec<String> = legal.collect();
+    let problem = "is a context-parallel degree that divides no model's sequence";
+    Field::new(file, "job.context_parallel").value(&degree.to_string(), problem, &legal.join("; "))
 }
 
 /// The same values upwards, each once.
@@ -355,15 +451,49 @@ impl Words<'_> {
         })
     }
 
-    /// The choices named, in the usual order, each once; `auto` is all of them.
+    fn attention(&self, job: &JobTable, default: &Conventions) -> Result<Attention, InputError> {
+        self.one_of(
+            "job.attention",
+            job.attention.as_deref(),
+            default.attention,
+            &Attention::ALL.map(|known| (known.name(), known)),
+        )
+    }
+
+    fn framework(&self, name: &str) -> Result<Framework, InputError> {
+        name.parse().map_err(|_| InputError::Unknown {
+            file: self.file.to_owned(),
+            what: "`job.launchable`".into(),
+            found: name.to_owned(),
+            known: ["megatron", "torchtitan", "maxtext", "any"].map(str::to_owned).to_vec(),
+        })
+    }
+
+    /// Thousandths, from a part of the whole.
+    fn reserve(&self, found: Option<f64>, default: i64) -> Result<i64, InputError> {
+        let Some(found) = found else { return Ok(default) };
+        let field = Field::new(self.file, "job.reserve");
+        let thousandths = field.scaled(found, 1e3, 0.0, 0.999)?;
+        Ok(i64::try_from(thousandths).unwrap_or(default))
+    }
+
+    /// The choices named, in the usual order, each once; `auto` is what a search chooses from by
+    /// default.
     fn recompute(
         &self,
         found: Option<&[String]>,
         default: &[Recompute],
     ) -> Result<Vec<Recompute>, InputError> {
         let Some(found) = found else { return Ok(default.to_vec()) };
-        let names = Recompute::ALL.map(|choice| (choice.to_string(), vec![choice]));
-        let auto = ("auto".to_owned(), Recompute::ALL.to_vec());
+        let every = [
+            Recompute::None,
+            Recompute::Full,
+            Recompute::Stage,
+            Recompute::EVERY_LAYER,
+            Recompute::AsNeeded,
+        ];
+        let names = every.map(|choice| (choice.to_string(), vec![choice]));
+        let auto = ("auto".to_owned(), default.to_vec());
         let known: Vec<(String, Vec<Recompute>)> = names.into_iter().chain([auto]).collect();
         let known: Vec<(&str, &[Recompute])> =
             known.iter().map(|(name, choices)| (name.as_str(), choices.as_slice())).collect();
@@ -372,7 +502,9 @@ impl Words<'_> {
             let none: &[Recompute] = &[];
             wanted.extend(self.one_of("job.recompute", Some(name), none, &known)?);
         }
-        Ok(Recompute::ALL.into_iter().filter(|choice| wanted.contains(choice)).collect())
+        wanted.sort_unstable();
+        wanted.dedup();
+        Ok(wanted)
     }
 }
 
@@ -400,11 +532,11 @@ mod tests {
     fn published_defaults_are_those_of_the_published_evaluation() {
         let found = complete("published = true").unwrap();
         assert_eq!(found.hardware.name, "icml24");
-        assert_eq!(found.recompute, [Recompute::None, Recompute::Stage]);
+        assert_eq!(found.strategies.recompute, [Recompute::None, Recompute::Stage]);
         assert_eq!((found.optimizer, found.attention), (Optimizer::Sgd, Attention::Stored));
         assert_eq!((found.rule, found.time_model), (Rule::Alone, TimeModel::Published));
-        let auto = complete("published = true\n[job]\nrecompute = [\"auto\"]").unwrap();
-        assert_eq!(auto.recompute, Recompute::ALL);
+        let all = complete("published = true\n[job]\nrecompute = [\"stage\", \"full\", \"none\"]");
+        assert_eq!(all.unwrap().strategies.recompute, Recompute::ALL);
     }
 
     #[test]
@@ -429,9 +561,9 @@ mod tests {
     #[test]
     fn widths_are_filtered_by_default_and_refused_where_they_were_asked_for() {
         let model = "[[model]]\nname = \"gpt2-xl\"\n";
-        assert_eq!(complete(model).unwrap().tensor_parallel, [1]);
+        assert_eq!(complete(model).unwrap().strategies.tensor_parallel, [1]);
         let both = format!("{model}[[model]]\nname = \"bert-large\"\n");
-        assert_eq!(complete(&both).unwrap().tensor_parallel, [1, 2, 4, 8]);
+        assert_eq!(complete(&both).unwrap().strategies.tensor_parallel, [1, 2, 4, 8]);
         let ready = |text: &str| {
             let file = RequestFile::read(text, "r.toml").unwrap();
             ready(&file, "r.toml", &source::no_files).map_err(|error| error.to_string())
@@ -440,6 +572,12 @@ mod tests {
         assert!(refused.contains("`job.tensor_parallel = 2`"), "{refused}");
         assert!(refused.contains("gpt2-xl allows 1, 5, 25"), "{refused}");
         assert!(ready(&format!("{both}[job]\ntensor_parallel = [1, 2, 5]")).is_ok());
+        let refused = ready(&format!("{model}[job]\ncontext_parallel = [1, 3]")).unwrap_err();
+        assert!(refused.contains("`job.context_parallel = 3` is a context-parallel"), "{refused}");
+        assert!(
+            refused.contains("1024 tokens of gpt2-xl allow 1, 2, 4, 8, 16, 32, 64"),
+            "{refused}"
+        );
     }
 
     #[test]
@@ -508,6 +646,15 @@ mod tests {
             ("job = 3", "found integer `3`, expected a table"),
             ("[search]\nobjective = \"througput\"", "did you mean `throughput`?"),
             ("[search]\npower_cap_w = -3.0", "is no power"),
+            ("[job]\nzero = 4", "`job.zero = 4` is out of range; allowed are 0 to 3"),
+            ("[job]\nreserve = 1.0", "`job.reserve = 1` is out of range; allowed are 0 to 0.999"),
+            ("[job]\nreserve = -0.1", "`job.reserve = -0.1` is out of range"),
+            ("[job]\nlaunchable = \"megatrom\"", "did you mean `megatron`?"),
+            ("[job]\nrecompute = [\"sometimes\"]", "unknown `job.recompute` `sometimes`"),
+            ("[job]\ncontext_parallel = [0]", "`job.context_parallel = 0` is out of range"),
+            ("[job]\ncontext_parallel = []", "`job.context_parallel` is missing"),
+            ("[job]\nstrategy = \"t=x\"", "job: `t = x` is no whole number; give"),
+            ("[job]\nstrategy = \"p=1,v=2\"", "gives several chunks to a pipeline of one rank"),
         ];
         for (text, expected) in cases {
             let error = complete(text).unwrap_err();

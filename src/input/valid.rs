@@ -8,13 +8,11 @@ use super::source::printable;
 use super::space::check_areas;
 use crate::hardware::DesignSpace;
 use crate::hardware::Knob;
-use crate::plan::Recompute;
 use crate::search::ModelRequest;
 use crate::search::Request;
 
 /// Far beyond any use, and small enough to count with.
 const LARGEST_COUNT: u64 = 1 << 24;
-const LARGEST_DEGREE: u64 = 1 << 16;
 
 /// How much a model may count beside others; only ratios matter.
 const WEIGHTS: (f64, f64) = (1e-9, 1e9);
@@ -41,17 +39,12 @@ pub fn validated(request: Request, file: &str) -> Result<Request, InputError> {
     check.source("hardware", &request.hardware.name, request.hardware.text.is_some())?;
     check.count("job.devices", request.devices)?;
     check.count("job.global_batch", request.global_batch)?;
-    check.degrees("job.micro_batches", &request.micro_batches)?;
-    let batch = request.global_batch;
-    if let Some(odd) = request.micro_batches.iter().find(|&&size| !batch.is_multiple_of(size)) {
-        return Err(check.field("job.micro_batches").value(
-            &odd.to_string(),
-            &format!("does not divide `job.global_batch = {batch}`"),
-            "give divisors of the batch",
-        ));
+    super::space_of::validate(&request.strategies, request.global_batch, file, "job")?;
+    if !(0..1000).contains(&request.reserve_per_mille) {
+        let found = request.reserve_per_mille.to_string();
+        let allowed = "allowed are 0 to 999 thousandths";
+        return Err(check.field("job.reserve").value(&found, "is no part of a memory", allowed));
     }
-    check.degrees("job.tensor_parallel", &request.tensor_parallel)?;
-    check.recompute(&request.recompute)?;
     check.space(&request.space)?;
     check.field("search.top").whole(request.top as u64, 1, LARGEST_TOP)?;
     if let Some(watts) = request.power_cap_w.filter(|watts| !(watts.is_finite() && *watts > 0.0)) {
@@ -97,16 +90,6 @@ impl Check<'_> {
         Err(self.field(name).value(&format!("\"{shown}\""), problem, allowed))
     }
 
-    fn degrees(&self, name: &str, found: &[u64]) -> Result<(), InputError> {
-        if found.is_empty() {
-            return Err(self.field(name).missing("give at least one value"));
-        }
-        for &value in found {
-            self.field(name).whole(value, 1, LARGEST_DEGREE)?;
-        }
-        self.ascending(name, found)
-    }
-
     fn ascending(&self, name: &str, found: &[u64]) -> Result<(), InputError> {
         match found.windows(2).find(|pair| pair[0] >= pair[1]) {
             None => Ok(()),
@@ -115,22 +98,6 @@ impl Check<'_> {
                 Err(self.field(name).value(&found, problem, "list values upwards, each once"))
             }
         }
-    }
-
-    fn recompute(&self, found: &[Recompute]) -> Result<(), InputError> {
-        let field = self.field("job.recompute");
-        if found.is_empty() {
-            return Err(field.missing("give at least one choice"));
-        }
-        let in_order = Recompute::ALL.into_iter().filter(|choice| found.contains(choice));
-        if in_order.eq(found.iter().copied()) {
-            return Ok(());
-        }
-        let names = |list: &[Recompute]| {
-            list.iter().map(Recompute::to_string).collect::<Vec<String>>().join(", ")
-        };
-        let allowed = format!("allowed are some of {}, in this order", names(&Recompute::ALL));
-        Err(field.value(&names(found), "repeats or reorders choices", &allowed))
     }
 
     fn space(&self, space: &DesignSpace) -> Result<(), InputError> {
@@ -213,16 +180,47 @@ mod tests {
             ("/devices", json!(u64::MAX), "`job.devices"),
             ("/devices", json!(-1), "-1"),
             ("/global_batch", json!(1_u64 << 40), "`job.global_batch"),
-            ("/micro_batches", json!([]), "`job.micro_batches` is missing"),
-            ("/micro_batches", json!([0]), "`job.micro_batches = 0`"),
-            ("/micro_batches", json!([3]), "does not divide"),
-            ("/micro_batches", json!([2, 1]), "is not ascending"),
-            ("/micro_batches", json!([2, 2]), "is not ascending"),
-            ("/tensor_parallel", json!([]), "`job.tensor_parallel` is missing"),
-            ("/tensor_parallel", json!([1_u64 << 60]), "`job.tensor_parallel"),
-            ("/recompute", json!([]), "`job.recompute` is missing"),
-            ("/recompute", json!(["stage", "none"]), "reorders"),
-            ("/recompute", json!(["none", "none"]), "repeats"),
+            ("/strategies/micro_batches", json!([]), "`job.micro_batches` is missing"),
+            ("/strategies/micro_batches", json!([0]), "`job.micro_batches = 0`"),
+            ("/strategies/micro_batches", json!([3]), "does not divide"),
+            ("/strategies/micro_batches", json!([2, 1]), "is not ascending"),
+            ("/strategies/micro_batches", json!([2, 2]), "is not ascending"),
+            ("/strategies/tensor_parallel", json!([]), "`job.tensor_parallel` is missing"),
+            ("/strategies/tensor_parallel", json!([1_u64 << 60]), "`job.tensor_parallel"),
+            ("/strategies/recompute", json!([]), "`job.recompute` is missing"),
+            (
+                "/strategies/recompute",
+                json!(["stage", "none"]),
+                "`job.recompute = \"stage\", \"none\"` is not",
+            ),
+            ("/strategies/recompute", json!(["none", "none"]), "is not ascending; list values"),
+            (
+                "/strategies/recompute",
+                json!(["often"]),
+                "\"often\" is no recompute choice; allowed",
+            ),
+            ("/strategies/context_parallel", json!([]), "`job.context_parallel` is missing"),
+            ("/strategies/context_parallel", json!([0]), "`job.context_parallel = 0`"),
+            ("/strategies/context_kinds", json!([]), "`job.context_kinds` is missing"),
+            ("/strategies/context_kinds", json!(["mesh"]), "unknown variant `mesh`"),
+            (
+                "/strategies/sequence_parallel",
+                json!([true, false]),
+                "`job.sequence_parallel = true, f",
+            ),
+            ("/strategies/zero", json!([]), "`job.zero` is missing"),
+            ("/strategies/orders", json!([]), "`job.orders` is missing"),
+            ("/strategies/pipeline", json!({"least": 0, "most": 1}), "`job.pipeline = 0`"),
+            (
+                "/strategies/pipeline",
+                json!({"least": 3, "most": 2}),
+                "`job.pipeline = 3 to 2` is no range",
+            ),
+            ("/strategies/chunks", json!({"least": 2, "most": 1}), "the least comes first"),
+            ("/strategies/group", json!(0), "`job.group = 0`"),
+            ("/strategies/shards", json!(0), "`job.shards = 0`"),
+            ("/reserve_per_mille", json!(1000), "`job.reserve = 1000` is no part of a memory"),
+            ("/reserve_per_mille", json!(-1), "allowed are 0 to 999 thousandths"),
             ("/optimizer", json!("foo"), "unknown variant `foo`, expected one of `adam-mixed`"),
             ("/attention", json!("flash"), "unknown variant `flash`"),
             ("/rule", json!("any"), "unknown variant `any`, expected `alone` or `own-kind`"),
@@ -273,7 +271,10 @@ mod tests {
         let with = |pointer: &str, value: Value| {
             setup_of(forged(pointer, &value).unwrap(), "outcome.json").unwrap_err().to_string()
         };
-        assert!(with("/tensor_parallel", json!([1, 3])).contains("`job.tensor_parallel = 3`"));
+        assert!(
+            with("/strategies/tensor_parallel", json!([1, 3]))
+                .contains("`job.tensor_parallel = 3`")
+        );
         let refused = with("/space/hbm_gib", json!([48]));
         assert!(refused.contains("nearest are 32 and 64"), "{refused}");
         assert!(with("/hardware/name", json!("tpuv9")).contains("unknown hardware `tpuv9`"));

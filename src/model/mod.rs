@@ -58,7 +58,8 @@ impl Attention {
 }
 
 /// What recomputed attention does with the pairs of tokens that a causal mask hides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Masked {
     /// It computes them like all others.
     Computed,

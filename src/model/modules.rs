@@ -1,5 +1,8 @@
 //! The parts of a layer that the backward pass can repeat instead of keeping what they make.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 /// A part of a layer that can be repeated by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Module {
@@ -42,8 +45,36 @@ impl Module {
 }
 
 /// A set of modules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Modules(u8);
+
+/// A name that no module has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{found}\" is no module; known are {}", Module::ALL.map(Module::name).join(", "))]
+pub struct UnknownModule {
+    /// What was found.
+    pub found: String,
+}
+
+impl TryFrom<Vec<String>> for Modules {
+    type Error = UnknownModule;
+
+    fn try_from(names: Vec<String>) -> Result<Self, UnknownModule> {
+        names.into_iter().try_fold(Self::NONE, |set, found| match Module::named(&found) {
+            Some(module) => Ok(set.with(module)),
+            None => Err(UnknownModule { found }),
+        })
+    }
+}
+
+impl From<Modules> for Vec<String> {
+    fn from(set: Modules) -> Self {
+        set.iter().map(|module| module.name().to_owned()).collect()
+    }
+}
 
 impl Modules {
     /// No module at all.

@@ -47,6 +47,12 @@ pub enum ContextKind {
     Ulysses,
 }
 
+impl std::fmt::Display for ContextKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl ContextKind {
     /// All of them, the default first.
     pub const ALL: [Self; 3] = [Self::Ring, Self::Gather, Self::Ulysses];

@@ -35,6 +35,7 @@ pub use share::Setting;
 pub use share::Share;
 pub use share::Tied;
 pub use width::Illegal;
+pub use width::check as is_legal;
 pub use width::legal_contexts;
 pub use width::legal_widths;
 pub use working::transient;

@@ -8,13 +8,23 @@
 //!
 //! A shard is rounded up to whole bytes; frameworks pad it further, to what their kernels like.
 
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Share;
+use crate::graph::Dag;
 use crate::model::Axis;
 use crate::model::Optimizer;
+use crate::model::op::Collective;
 use crate::model::op::CollectiveKind;
+use crate::model::op::Op;
+use crate::model::op::Traffic;
+use crate::model::op::Work;
 use crate::units::Bytes;
 
 /// What replicas share instead of holding it all: each stage shares what the one before does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
 pub enum Zero {
     /// Nothing: stage 0.
     Nothing,
@@ -38,6 +48,28 @@ impl Zero {
     /// The stage of that number.
     pub fn of_stage(stage: usize) -> Option<Self> {
         Self::ALL.get(stage).copied()
+    }
+}
+
+/// A number that is no stage of sharding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no stage {found} of sharding; allowed are 0, 1, 2 and 3")]
+pub struct UnknownZero {
+    /// What was found.
+    pub found: u8,
+}
+
+impl TryFrom<u8> for Zero {
+    type Error = UnknownZero;
+
+    fn try_from(found: u8) -> Result<Self, UnknownZero> {
+        Self::of_stage(found.into()).ok_or(UnknownZero { found })
+    }
+}
+
+impl From<Zero> for u8 {
+    fn from(zero: Zero) -> Self {
+        zero as Self
     }
 }
 
@@ -229,6 +261,42 @@ impl Sharding {
 /// One of `shards` even parts of so many parameters, in whole bytes.
 fn share(parameters: u64, each: Bytes, shards: u64) -> Bytes {
     Bytes((each * parameters).0.div_ceil(shards))
+}
+
+/// A share whose layers exchange inside every pass what `shards` replicas share: weights are gathered
+/// for the next layer while one runs, gradients scattered while the next one runs. In the steady
+/// course of a pass each layer has one exchange of either beside its own operators, waited for by
+/// nobody in it.
+pub fn with_exchanges(share: &Share, zero: Zero, shards: u64, bytes: ParameterBytes) -> Share {
+    let stride = share.setting.tensor_parallel;
+    let mut found = share.clone();
+    for layer in &mut found.kinds {
+        let add = |pass: &mut Dag<Op>, name: &str, kind: CollectiveKind, each: Bytes| {
+            let size = each * layer.parameters;
+            if size == Bytes::ZERO || shards <= 1 {
+                return;
+            }
+            let work = Work::Collective(Collective {
+                kind,
+                size,
+                axis: Axis::Data,
+                group: shards,
+                stride,
+                times: 1,
+            });
+            pass.add(Op { name: name.into(), work, traffic: Traffic::default() }, &[]);
+        };
+        if zero >= Zero::Weights {
+            let gather = CollectiveKind::AllGather;
+            add(&mut layer.forward, "gather_weights", gather, bytes.weight);
+            add(&mut layer.backward, "gather_weights", gather, bytes.weight);
+        }
+        if zero >= Zero::Gradients {
+            let scatter = CollectiveKind::ReduceScatter;
+            add(&mut layer.backward, "scatter_gradients", scatter, bytes.reduced);
+        }
+    }
+    found
 }
 
 #[cfg(test)]

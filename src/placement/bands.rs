@@ -45,8 +45,8 @@ impl Bands {
             if !costs.leads(from, to) {
                 continue;
             }
-            let fits = costs.stage(place, from, to).filter(|stage| stage.load() <= self.cap);
-            let goes_on = fits.is_some_and(|figures| then(to, figures));
+            let figures = figures(costs, (place, from, to), self.cap);
+            let goes_on = figures.is_some_and(|figures| then(to, figures));
             if !goes_on && grows {
                 break;
             }
@@ -54,12 +54,20 @@ impl Bands {
     }
 }
 
-fn fits(
+/// A stage that fits under the cap.
+fn figures(
     costs: &impl StageCosts,
     (place, from, to): (usize, usize, usize),
     cap: u64,
-) -> Option<u64> {
-    costs.stage(place, from, to).map(|figures| figures.load()).filter(|&load| load <= cap)
+) -> Option<StageFigures> {
+    if costs.least_stage_load(from, to) > cap {
+        return None;
+    }
+    costs.stage(place, from, to).filter(|figures| figures.load() <= cap)
+}
+
+fn fits(costs: &impl StageCosts, stage: (usize, usize, usize), cap: u64) -> Option<u64> {
+    figures(costs, stage, cap).map(|figures| figures.load())
 }
 
 /// Of a monotone chain, a state by place that no stages under the cap reach beyond; `None` where the
@@ -75,14 +83,40 @@ fn highest(costs: &impl StageCosts, n_stages: usize, cap: u64) -> Option<Vec<usi
         let reached = if place == 0 {
             (1..=last).rev().find(|&to| fits(costs, (place, from, to), cap).is_some())?
         } else {
-            let too_far = |&to: &usize| fits(costs, (place, from, to), cap).is_none();
-            (from + 1..=last).find(too_far).unwrap_or(last + 1) - 1
+            farthest(costs, (place, from, last), cap)
         };
         highest.push(reached);
     }
     fits(costs, (n_stages - 1, highest[n_stages - 1], end), cap)?;
     highest.push(end);
     Some(highest)
+}
+
+/// The farthest state up to `last` that a stage under the cap reaches; where none does, `from`.
+///
+/// Of two stages that begin at a state the longer is never faster and never fits where the shorter
+/// does not.
+fn farthest(
+    costs: &impl StageCosts,
+    (place, from, last): (usize, usize, usize),
+    cap: u64,
+) -> usize {
+    let last_that = |fits: &dyn Fn(usize) -> bool, last: usize| {
+        let (mut reached, mut beyond) = (from, last + 1);
+        // Mostly the last one does.
+        let mut next = last;
+        while reached + 1 < beyond {
+            if fits(next) {
+                reached = next;
+            } else {
+                beyond = next;
+            }
+            next = reached.midpoint(beyond);
+        }
+        reached
+    };
+    let light = last_that(&|to| costs.least_stage_load(from, to) <= cap, last);
+    last_that(&|to| fits(costs, (place, from, to), cap).is_some(), light)
 }
 
 /// Of a monotone chain, a state before which no path under the cap can be at each place.
@@ -117,9 +151,24 @@ fn with_enough_left(
     Some(states)
 }
 
-/// A path of a monotone chain whose slowest load is about as small as can be and at most `cap`;
-/// `None` where none is found by letting every stage reach as far as it can.
-pub(super) fn balanced(costs: &impl StageCosts, n_stages: usize, cap: u64) -> Option<Vec<usize>> {
+/// What is known of the paths of a monotone chain whose slowest load is small.
+pub(super) enum Balanced {
+    /// One whose slowest load is about as small as can be.
+    Path(Vec<usize>),
+    /// None is found by letting every stage reach as far as it can.
+    Unknown,
+    /// The slowest load of every path is too slow.
+    Hopeless,
+}
+
+/// A path of a monotone chain whose slowest load is about as small as can be and at most `cap`, unless
+/// the slowest load of every path is one that is `too_slow`.
+pub(super) fn balanced(
+    costs: &impl StageCosts,
+    n_stages: usize,
+    cap: u64,
+    too_slow: impl Fn(u64) -> bool,
+) -> Balanced {
     let path_under = |cap: u64| {
         highest(costs, n_stages, cap).filter(|path| path.windows(2).all(|at| at[0] < at[1]))
     };
@@ -127,19 +176,21 @@ pub(super) fn balanced(costs: &impl StageCosts, n_stages: usize, cap: u64) -> Op
         let load = |(place, at): (usize, &[usize])| fits(costs, (place, at[0], at[1]), cap);
         path.windows(2).enumerate().filter_map(load).max().unwrap_or(0)
     };
-    let mut found = path_under(cap)?;
+    let Some(mut found) = path_under(cap) else { return Balanced::Unknown };
     let mut too_low = costs.least_load(0).div_ceil(n_stages as u64).saturating_sub(1);
     let mut enough = slowest(&found);
     // Invariant: no path was found under `too_low`, and one is under `enough`.
     while enough.saturating_sub(too_low) > 1 + enough / 256 {
         let middle = too_low + (enough - too_low) / 2;
-        match path_under(middle) {
-            Some(path) => {
-                enough = slowest(&path);
-                found = path;
+        if let Some(path) = path_under(middle) {
+            enough = slowest(&path);
+            found = path;
+        } else {
+            too_low = middle;
+            if too_slow(middle + 1) && highest(costs, n_stages, middle).is_none() {
+                return Balanced::Hopeless;
             }
-            None => too_low = middle,
         }
     }
-    Some(found)
+    Balanced::Path(found)
 }

@@ -15,18 +15,6 @@ pub(super) struct Tables<'a, C> {
     cuts: &'a C,
     most_narrow: usize,
     capped: Vec<(u64, Rows)>,
-    parameters: Option<Balance>,
-}
-
-/// The least possible largest sum of parameters, for every number of stages.
-struct Balance {
-    /// Sums over the layers before each place.
-    sums: Vec<u64>,
-    /// For each place, the least largest sum of the layers from there on in as many stages as
-    /// `least` has entries.
-    row: Vec<u64>,
-    /// Of all layers, in 1, 2, … stages.
-    least: Vec<u64>,
 }
 
 /// The rows for one cap on micro-batches in flight.
@@ -46,14 +34,7 @@ pub(super) struct Row {
 
 impl<'a, C: Cuts> Tables<'a, C> {
     pub(super) fn new(cuts: &'a C, most_narrow: usize) -> Self {
-        let parameters = cuts.parameter_sums().map(Balance::new);
-        Self { cuts, most_narrow, capped: Vec::new(), parameters }
-    }
-
-    /// A number of parameters that the largest of `n_stages` stages cannot fall below; `None`
-    /// where layers branch.
-    pub(super) fn least_parameters(&mut self, n_stages: usize) -> Option<u64> {
-        Some(self.parameters.as_mut()?.least(n_stages))
+        Self { cuts, most_narrow, capped: Vec::new() }
     }
 
     /// The rows up to `n_stages` where at most `cap` micro-batches beside one are in flight.
@@ -69,39 +50,6 @@ impl<'a, C: Cuts> Tables<'a, C> {
             rows.levels.push(level);
         }
         &self.capped[place].1
-    }
-}
-
-impl Balance {
-    fn new(sums: Vec<u64>) -> Self {
-        let all = sums[sums.len() - 1];
-        let row: Vec<u64> = sums.iter().map(|&before| all - before).collect();
-        Self { sums, row, least: vec![all] }
-    }
-
-    fn least(&mut self, n_stages: usize) -> u64 {
-        while self.least.len() < n_stages {
-            self.step();
-        }
-        self.least[n_stages - 1]
-    }
-
-    /// One stage more: the best first stage is where it meets the rest, further left for each
-    /// place to the left. Empty stages do no harm: they only make the bound lower.
-    fn step(&mut self) {
-        let n = self.sums.len() - 1;
-        let mut meet = n;
-        let mut next = vec![0; n + 1];
-        for from in (0..n).rev() {
-            let stage = |to: usize| self.sums[to] - self.sums[from];
-            while meet > from && stage(meet - 1) >= self.row[meet - 1] {
-                meet -= 1;
-            }
-            let short = if meet > from { self.row[meet - 1] } else { u64::MAX };
-            next[from] = stage(meet).max(self.row[meet]).min(short);
-        }
-        self.least.push(next[0]);
-        self.row = next;
     }
 }
 

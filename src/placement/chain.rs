@@ -4,8 +4,9 @@
 //! a stage waits for depend on both its ends; then a table over all stages is made once.
 
 use super::Cuts;
-use super::Problem;
+use super::FixedProblem;
 use super::Sample;
+use super::States;
 use crate::plan::Recompute;
 
 /// A chain seen as ways to cut it: state i is what is left from layer i on.
@@ -30,8 +31,6 @@ pub(super) struct Chain {
     /// The largest activations of runs of 2^i layers.
     largest: Vec<Vec<u64>>,
     skips: Option<Skips>,
-    /// The least that one more cut adds to the sum of loads.
-    least_cut: u64,
     memory: u128,
     /// The same in 64 bits, where no sum can leave them: memory is asked most often.
     small: Option<Small>,
@@ -56,8 +55,8 @@ struct Skips {
 
 impl Chain {
     /// Sees the chain of a problem's profile, sending as `sample` does.
-    pub(super) fn new(problem: &Problem, sample: Sample) -> Self {
-        let Problem { profile, job, recompute, .. } = *problem;
+    pub(super) fn new(problem: &FixedProblem, sample: Sample) -> Self {
+        let FixedProblem { profile, job, recompute, .. } = *problem;
         let n = profile.n_layers();
         let per = job.per_parameter;
         let held_each = u128::from(per.weight) + u128::from(per.gradient) + u128::from(per.state);
@@ -81,11 +80,6 @@ impl Chain {
         };
         let sums = |of: &dyn Fn(usize) -> u64| prefix_sums(n, of);
         let parameters = sums(&|i| profile.layer(i).parameters);
-        let cut = |at: usize| match recompute {
-            // What comes back travels while the stage computes its forward pass again.
-            Recompute::Stage => enter[at],
-            Recompute::None | Recompute::Full => enter[at] + leave[at],
-        };
         let mut chain = Self {
             n,
             recompute,
@@ -96,13 +90,12 @@ impl Chain {
             activations: sums(&|i| profile.layer(i).activations),
             inputs: sums(&|i| input[i]),
             wide: running(n, |i| usize::from(profile.layer(i).tensor_parallel)),
-            least_cut: (1..n).map(cut).min().unwrap_or(0),
             enter,
             leave,
             input,
             largest: match recompute {
                 Recompute::Full => range_maxima(&mut profile.layers().map(|l| l.activations)),
-                Recompute::None | Recompute::Stage => Vec::new(),
+                _ => Vec::new(),
             },
             skips: None,
             memory: u128::from(job.memory),
@@ -175,15 +168,9 @@ impl Chain {
         let row = &self.largest[level];
         row[from].max(row[to - (1 << level)])
     }
-
-    /// The first layer at which a last stage of a load of at most `cap` can begin.
-    fn last_from(&self, cap: u64) -> usize {
-        let fits = |from: &usize| self.load(*from, self.n) <= cap && self.fits(*from, self.n, 0);
-        (0..self.n).find(fits).unwrap_or(self.n)
-    }
 }
 
-impl Cuts for Chain {
+impl States for Chain {
     fn n_states(&self) -> usize {
         self.n + 1
     }
@@ -196,6 +183,20 @@ impl Cuts for Chain {
         from < to
     }
 
+    fn is_narrow(&self, from: usize, to: usize) -> bool {
+        self.wide[from] == self.wide[to]
+    }
+
+    fn layers(&self, from: usize, to: usize) -> Vec<usize> {
+        (from..to).collect()
+    }
+
+    fn least_work(&self, state: usize) -> u64 {
+        self.work[self.n] - self.work[state]
+    }
+}
+
+impl Cuts for Chain {
     fn load(&self, from: usize, to: usize) -> u64 {
         if let Some(skips) = &self.skips {
             return skips.load[from * (self.n + 1) + to];
@@ -218,11 +219,11 @@ impl Cuts for Chain {
             let copied = if to == self.n && from > 0 { *tied_held } else { 0 };
             let all = self.activations[to] - self.activations[from];
             let kept = match self.recompute {
-                Recompute::None => (extra + 1) * all,
                 Recompute::Stage => extra * self.entering(from, to) + all,
                 Recompute::Full => {
                     (extra + 1) * (self.inputs[to] - self.inputs[from]) + self.largest(from, to)
                 }
+                _ => (extra + 1) * all,
             };
             return held[to] - held[from] + copied + kept <= *memory;
         }
@@ -231,54 +232,24 @@ impl Cuts for Chain {
         let held = self.held[to] - self.held[from] + copied;
         let all = u128::from(self.activations[to] - self.activations[from]);
         let kept = match self.recompute {
-            Recompute::None => (extra + 1) * all,
             Recompute::Stage => extra * u128::from(self.entering(from, to)) + all,
             Recompute::Full => {
                 let inputs = u128::from(self.inputs[to] - self.inputs[from]);
                 (extra + 1) * inputs + u128::from(self.largest(from, to))
             }
+            _ => (extra + 1) * all,
         };
         held + kept <= self.memory
-    }
-
-    fn is_narrow(&self, from: usize, to: usize) -> bool {
-        self.wide[from] == self.wide[to]
-    }
-
-    fn layers(&self, from: usize, to: usize) -> Vec<usize> {
-        (from..to).collect()
     }
 
     fn is_monotone(&self) -> bool {
         self.monotone
     }
-
-    fn parameter_sums(&self) -> Option<Vec<u64>> {
-        Some(self.parameters.clone())
-    }
-
-    fn sums_under(&self, cap: u64) -> usize {
-        if self.recompute == Recompute::Stage { self.last_from(cap) } else { 0 }
-    }
-
-    fn least_sum(&self, from: usize, n_stages: usize, last_from: usize) -> u64 {
-        if n_stages == 0 {
-            return 0;
-        }
-        let cuts = (n_stages as u64 - 1) * self.least_cut;
-        let once = self.work[self.n] - self.work[from] + self.enter[from] + cuts;
-        if self.recompute == Recompute::Stage && n_stages > 1 {
-            let last = last_from.clamp(from + 1, self.n);
-            once + self.forward[last] - self.forward[from]
-        } else {
-            once
-        }
-    }
 }
 
 impl Skips {
-    fn new(problem: &Problem, sample: Sample, chain: &Chain) -> Self {
-        let Problem { profile, recompute, .. } = *problem;
+    fn new(problem: &FixedProblem, sample: Sample, chain: &Chain) -> Self {
+        let FixedProblem { profile, recompute, .. } = *problem;
         let n = chain.n;
         let mut into = vec![Vec::new(); n];
         let mut out_of = vec![Vec::new(); n];

@@ -9,6 +9,7 @@
 
 use std::cmp::Ordering;
 
+use super::bands::Balanced;
 use super::bands::Bands;
 use super::bands::balanced;
 use super::labels::Rest;
@@ -57,6 +58,15 @@ pub trait StageCosts {
     /// end at the last state the same must hold among themselves; of those that begin at the first
     /// nothing is assumed.
     fn is_monotone(&self) -> bool;
+    /// A load that the stage between two states cannot fall below wherever it is, told faster than
+    /// its figures.
+    fn least_stage_load(&self, _from: usize, _to: usize) -> u64 {
+        0
+    }
+    /// Ticks that follow the last pass of the first stage, whatever the cut.
+    fn follows(&self) -> u64 {
+        0
+    }
 }
 
 /// How many stages run how many micro-batches.
@@ -114,9 +124,17 @@ pub fn best_cut(costs: &impl StageCosts, shape: PipelineShape, limit: Option<u12
     let mut best = None;
     if costs.is_monotone() {
         let cap = load_cap(costs, shape, limit)?;
-        best = balanced(costs, n_stages, cap)
-            .and_then(|path| Some((path_time(costs, shape, &path)?, path)))
-            .filter(|&(time, _)| time < limit);
+        let total = u128::from(costs.least_load(0));
+        let too_slow = |slowest: u64| {
+            let least = least_time(micro_batches, n_stages, total, slowest);
+            Ticks::try_from(least + u128::from(costs.follows())).is_ok_and(|least| least >= limit)
+        };
+        best = match balanced(costs, n_stages, cap, too_slow) {
+            Balanced::Path(path) => path_time(costs, shape, &path).map(|time| (time, path)),
+            Balanced::Unknown => None,
+            Balanced::Hopeless => return None,
+        };
+        best = best.filter(|&(time, _)| time < limit);
         limit = best.as_ref().map_or(limit, |best| best.0);
     }
     let better = load_cap(costs, shape, limit)
@@ -135,13 +153,13 @@ const FAR: Ticks = Ticks::MAX / 4;
 fn load_cap(costs: &impl StageCosts, shape: PipelineShape, limit: Ticks) -> Option<u64> {
     let (m, p) = (Ticks::from(shape.micro_batches), shape.n_stages as Ticks);
     let total = Ticks::from(costs.least_load(0));
-    let spare = (limit - 1).min(FAR);
+    let spare = (limit - 1).min(FAR) - Ticks::from(costs.follows());
     let mut cap = spare / m;
     let twice = spare - 2 * total;
     if m > p + 1 {
         cap = cap.min(twice / (m - p - 1));
     }
-    if m > p && twice < 0 || spare < total {
+    if m > p && twice < 0 || spare < total.max(0) {
         return None;
     }
     Some(u64::try_from(cap).unwrap_or(u64::MAX))

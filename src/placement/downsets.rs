@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Cuts;
-use super::Problem;
+use super::FixedProblem;
 use super::Sample;
+use super::States;
 use crate::plan::Recompute;
 
 /// The layers branch into more sets than are searched.
@@ -28,7 +29,7 @@ type Set = Vec<u64>;
 
 /// A model whose layers branch.
 pub(super) struct Downsets<'a> {
-    problem: &'a Problem<'a>,
+    problem: &'a FixedProblem<'a>,
     sets: Vec<Set>,
     /// Incoming and outgoing edges of each layer: the other end, ticks to send, size.
     into: Vec<Vec<(usize, u64, u64)>>,
@@ -41,8 +42,11 @@ pub(super) struct Downsets<'a> {
 }
 
 impl<'a> Downsets<'a> {
-    pub(super) fn new(problem: &'a Problem<'a>, sample: Sample) -> Result<Self, TooManyBranches> {
-        let Problem { profile, recompute, .. } = *problem;
+    pub(super) fn new(
+        problem: &'a FixedProblem<'a>,
+        sample: Sample,
+    ) -> Result<Self, TooManyBranches> {
+        let FixedProblem { profile, recompute, .. } = *problem;
         let n = profile.n_layers();
         let mut into = vec![Vec::new(); n];
         let mut out_of = vec![Vec::new(); n];
@@ -119,7 +123,7 @@ impl<'a> Downsets<'a> {
     }
 }
 
-impl Cuts for Downsets<'_> {
+impl States for Downsets<'_> {
     fn n_states(&self) -> usize {
         self.sets.len()
     }
@@ -133,6 +137,23 @@ impl Cuts for Downsets<'_> {
         from < to && within
     }
 
+    fn is_narrow(&self, from: usize, to: usize) -> bool {
+        let wide = |layer: usize| self.problem.profile.layer(layer).tensor_parallel;
+        !self.layers(from, to).into_iter().any(wide)
+    }
+
+    fn layers(&self, from: usize, to: usize) -> Vec<usize> {
+        let stage: Set =
+            self.sets[from].iter().zip(&self.sets[to]).map(|(from, to)| from & !to).collect();
+        layers_of(&stage)
+    }
+
+    fn least_work(&self, state: usize) -> u64 {
+        self.path[state]
+    }
+}
+
+impl Cuts for Downsets<'_> {
     fn load(&self, from: usize, to: usize) -> u64 {
         match self.loads.get(from * self.sets.len() + to) {
             Some(&load) => load,
@@ -149,7 +170,7 @@ impl Cuts for Downsets<'_> {
     }
 
     fn fits(&self, from: usize, to: usize, extra: u64) -> bool {
-        let Problem { profile, job, recompute, .. } = *self.problem;
+        let FixedProblem { profile, job, recompute, .. } = *self.problem;
         let stage = self.layers(from, to);
         let per = job.per_parameter;
         let held_each = u128::from(per.weight) + u128::from(per.gradient) + u128::from(per.state);
@@ -164,40 +185,17 @@ impl Cuts for Downsets<'_> {
         };
         let extra = u128::from(extra);
         let kept = match recompute {
-            Recompute::None => (extra + 1) * all,
             Recompute::Stage => extra * inputs(true) + all,
             Recompute::Full => {
                 (extra + 1) * inputs(false) + u128::from(activations().max().unwrap_or(0))
             }
+            _ => (extra + 1) * all,
         };
         held + kept <= u128::from(job.memory)
     }
 
-    fn is_narrow(&self, from: usize, to: usize) -> bool {
-        let wide = |layer: usize| self.problem.profile.layer(layer).tensor_parallel;
-        !self.layers(from, to).into_iter().any(wide)
-    }
-
-    fn layers(&self, from: usize, to: usize) -> Vec<usize> {
-        let stage: Set =
-            self.sets[from].iter().zip(&self.sets[to]).map(|(from, to)| from & !to).collect();
-        layers_of(&stage)
-    }
-
     fn is_monotone(&self) -> bool {
         false
-    }
-
-    fn parameter_sums(&self) -> Option<Vec<u64>> {
-        None
-    }
-
-    fn sums_under(&self, _cap: u64) -> usize {
-        0
-    }
-
-    fn least_sum(&self, from: usize, _n_stages: usize, _under: usize) -> u64 {
-        self.path[from]
     }
 }
 

@@ -8,6 +8,8 @@
 //! ([`layouts`]) stands for them, and a bound over any layout says how much could
 //! be missed at most.
 
+use std::cell::OnceCell;
+
 use super::layout::InFlight;
 use super::layout::Layout;
 use super::layout::in_flight;
@@ -56,6 +58,12 @@ pub trait ChunkCosts {
     fn held(&self, rank: usize, chunks: &[(usize, usize)]) -> u128;
     /// What follows the last backward pass of a rank of these chunks.
     fn after(&self, rank: usize, chunks: &[(usize, usize)]) -> AfterFigures;
+    /// Ticks that follow the last pass of the first rank, whatever the layout.
+    fn follows(&self) -> u64 {
+        0
+    }
+    /// Is told that a layout was left out because it takes too much memory.
+    fn does_not_fit(&self) {}
 }
 
 /// How the virtual stages are run.
@@ -124,61 +132,79 @@ pub enum Unsolved {
 }
 
 /// Up to so many layouts, all are compared.
-pub const MOST_LAYOUTS: u64 = 200_000;
+pub const MOST_LAYOUTS: u64 = 100;
+
+/// In the family that stands for more, the first and the last virtual stage differ from those between
+/// by at most so many layers.
+pub const NEAR: usize = 3;
+
+/// Which layouts are compared where there are too many to compare all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Those in which repeated layers are divided evenly, the embedding and the head each counted as
+    /// a layer or not.
+    Even,
+    /// Those too whose virtual stages between the first and the last differ by one layer at most,
+    /// and from the first and the last by at most [`NEAR`].
+    Near,
+}
+
+/// Whether every layout of so many layers is compared, not a family alone.
+pub fn all_are_compared(n_layers: usize, n_stages: usize) -> bool {
+    layouts::count(n_layers, n_stages) <= u128::from(MOST_LAYOUTS)
+}
 
 /// The fastest layout that fits and takes less than `limit`; `None` where there is none. Of equally
 /// fast ones the first is taken: even ones, then by bound, then by the sizes of their stages.
 pub fn best_layout(
     costs: &impl ChunkCosts,
     shape: InterleavedShape,
+    family: Family,
     limit: Option<u128>,
 ) -> Result<Option<InterleavedLayout>, Unsolved> {
-    best_among(costs, shape, limit, MOST_LAYOUTS)
-}
-
-/// Ticks of the batch of one layout and the most memory that each rank needs, by definition.
-pub fn layout_cost(
-    costs: &impl ChunkCosts,
-    shape: InterleavedShape,
-    sizes: &[usize],
-) -> Result<(u128, Vec<u128>), Unsolved> {
-    shape.order().check(shape.ranks, shape.micro_batches)?;
-    let layout = Layout::new(costs, shape, sizes);
-    let memory = layout.memory(&in_flight(shape));
-    let time = layout.time_below(u128::MAX)?.ok_or(Unsolved::TooLong)?;
-    Ok((time, memory))
+    let near = match family {
+        Family::Even => None,
+        Family::Near => Some(NEAR),
+    };
+    best_among(costs, shape, limit, (MOST_LAYOUTS, near))
 }
 
 fn best_among(
     costs: &impl ChunkCosts,
     shape: InterleavedShape,
     limit: Option<u128>,
-    most_layouts: u64,
+    (most_layouts, near): (u64, Option<usize>),
 ) -> Result<Option<InterleavedLayout>, Unsolved> {
     shape.order().check(shape.ranks, shape.micro_batches)?;
     let (n_layers, n_stages) = (costs.n_layers(), shape.n_stages());
     let layers: Vec<StageTime> = (0..n_layers).map(|layer| costs.layer(layer)).collect();
     let loads = LayerLoads::new(&layers);
     let limit = limit.unwrap_or(u128::MAX);
-    if n_stages > n_layers
-        || least_layout_time(&loads, shape.ranks, shape.micro_batches, shape.delay) >= limit
-    {
+    let follows = u128::from(costs.follows());
+    let least = least_layout_time(&loads, shape.ranks, shape.micro_batches, shape.delay);
+    if n_stages > n_layers || least + follows >= limit {
+        return Ok(None);
+    }
+    let all = layouts::count(n_layers, n_stages) <= u128::from(most_layouts);
+    let even = layouts::even_layouts(n_layers, n_stages);
+    let hopeful =
+        |sizes: &Vec<usize>| Layout::new(costs, shape, sizes).least_work() + follows < limit;
+    if !all && near.is_none() && !even.iter().any(hopeful) {
         return Ok(None);
     }
     let mut search = Search::new(costs, shape, &layers, limit);
-    for sizes in layouts::even_layouts(n_layers, n_stages) {
+    for sizes in even {
         search.consider(&sizes);
     }
-    let all = layouts::count(n_layers, n_stages) <= u128::from(most_layouts);
     if all {
         layouts::deal(n_layers, n_stages, None, &mut search);
-    } else {
-        search.deal_family();
+    } else if let Some(near) = near {
+        search.deal_family(near);
     }
     let Some(sizes) = search.play_hopeful()? else { return Ok(None) };
-    let least = least_layout_time(&loads, shape.ranks, shape.micro_batches, shape.delay);
     let scope = if all { Scope::AllLayouts } else { Scope::Family { least } };
-    let memory = Layout::new(costs, shape, &sizes).memory(&search.in_flight);
+    let in_flight = search.in_flight.get_or_init(|| in_flight(shape));
+    let memory = Layout::new(costs, shape, &sizes).memory(in_flight);
     Ok(Some(InterleavedLayout { sizes, time: search.limit, memory, scope }))
 }
 
@@ -187,7 +213,7 @@ struct Search<'a, C> {
     costs: &'a C,
     shape: InterleavedShape,
     bound: OrderBound,
-    in_flight: InFlight,
+    in_flight: OnceCell<InFlight>,
     /// The load of the lightest layer.
     lightest: u128,
     /// The fewest layers of a virtual stage between the first and the last.
@@ -213,7 +239,7 @@ impl<'a, C: ChunkCosts> Search<'a, C> {
             costs,
             shape,
             bound: OrderBound::new(shape),
-            in_flight: in_flight(shape),
+            in_flight: OnceCell::new(),
             lightest: layers.iter().map(|time| u128::from(time.load())).min().unwrap_or(0),
             fewest: 1,
             by_rank: vec![0; shape.ranks],
@@ -229,9 +255,9 @@ impl<'a, C: ChunkCosts> Search<'a, C> {
     }
 
     /// Deals the family, the parts that promise most first.
-    fn deal_family(&mut self) {
+    fn deal_family(&mut self, near: usize) {
         let (n_layers, n_stages) = (self.costs.n_layers(), self.shape.n_stages());
-        let parts = layouts::parts(n_layers, n_stages);
+        let parts = layouts::parts(n_layers, n_stages, near);
         let bounded = parts.map(|part| (self.part_bound(part), part));
         let mut parts: Vec<(u128, Part)> =
             bounded.filter(|(bound, _)| *bound < self.limit).collect();
@@ -269,10 +295,18 @@ impl<'a, C: ChunkCosts> Search<'a, C> {
     /// the list of hopeful ones short; else puts it there.
     fn consider(&mut self, sizes: &[usize]) {
         let layout = Layout::new(self.costs, self.shape, sizes);
+        if layout.least_work() + u128::from(self.costs.follows()) >= self.limit {
+            return;
+        }
         let bound = layout.least(&self.bound);
-        let fits = |rank: usize| layout.memory_of(rank, &self.in_flight) <= self.shape.memory;
+        let in_flight = || self.in_flight.get_or_init(|| in_flight(self.shape));
+        let fits = |rank: usize| layout.memory_of(rank, in_flight()) <= self.shape.memory;
         let known = || self.played.iter().any(|played| played == sizes);
-        if bound >= self.limit || !(0..self.shape.ranks).all(fits) || known() {
+        if bound >= self.limit || known() {
+            return;
+        }
+        if !(0..self.shape.ranks).all(fits) {
+            self.costs.does_not_fit();
             return;
         }
         if bound < self.least {
@@ -349,6 +383,19 @@ mod tests {
     use super::*;
     use crate::placement::noise::Noise;
     use crate::plan::PipelinedBatch;
+
+    /// Ticks of the batch of one layout and the most memory that each rank needs, by definition.
+    fn layout_cost(
+        costs: &impl ChunkCosts,
+        shape: InterleavedShape,
+        sizes: &[usize],
+    ) -> Result<(u128, Vec<u128>), Unsolved> {
+        shape.order().check(shape.ranks, shape.micro_batches)?;
+        let layout = Layout::new(costs, shape, sizes);
+        let memory = layout.memory(&in_flight(shape));
+        let time = layout.time_below(u128::MAX)?.ok_or(Unsolved::TooLong)?;
+        Ok((time, memory))
+    }
 
     #[derive(Clone, Copy)]
     struct Layer {
@@ -494,13 +541,14 @@ mod tests {
                     best = Some(best.map_or(time, |best| best.min(time)));
                 }
             }
-            let found = best_layout(&toy, shape, None).unwrap();
+            let found = best_layout(&toy, shape, Family::Near, None).unwrap();
             assert_eq!(found.as_ref().map(|found| found.time), best);
             let Some(found) = found else { continue };
             assert_eq!(found.scope, Scope::AllLayouts);
             assert_eq!(judged(&toy, shape, &found.sizes), (found.time, found.memory.clone()));
-            assert_eq!(best_layout(&toy, shape, best), Ok(None));
-            let above = best_layout(&toy, shape, best.map(|best| best + 1)).unwrap().unwrap();
+            assert_eq!(best_layout(&toy, shape, Family::Near, best), Ok(None));
+            let above =
+                best_layout(&toy, shape, Family::Near, best.map(|best| best + 1)).unwrap().unwrap();
             assert_eq!(above.time, found.time);
             solved += 1;
         }
@@ -524,7 +572,7 @@ mod tests {
                 })
                 .collect();
             let shape = InterleavedShape { memory: u128::MAX, ..shape };
-            let found = best_layout(&toy, shape, None).unwrap().unwrap();
+            let found = best_layout(&toy, shape, Family::Near, None).unwrap().unwrap();
             assert_eq!(Some(&found.time), times.iter().min());
         }
     }
@@ -545,11 +593,11 @@ mod tests {
                 .map(|sizes| judged(&toy, shape, &sizes))
                 .filter(|(_, memory)| memory.iter().all(|&needed| needed <= shape.memory));
             let best = fitting.map(|(time, _)| time).min();
-            let found = best_among(&toy, shape, None, 0).unwrap();
+            let found = best_among(&toy, shape, None, (0, Some(usize::MAX))).unwrap();
             assert_eq!(found.as_ref().map(|found| found.time), best);
             if let Some(InterleavedLayout { time, scope: Scope::Family { least }, .. }) = found {
                 assert!(least <= time);
-                assert_eq!(best_among(&toy, shape, Some(time), 0), Ok(None));
+                assert_eq!(best_among(&toy, shape, Some(time), (0, Some(usize::MAX))), Ok(None));
             }
         }
     }
@@ -568,12 +616,15 @@ mod tests {
             delay: 0,
             start: StepStart::OwnGradients,
         };
-        let found = best_layout(&toy, shape, None).unwrap().unwrap();
+        let found = best_layout(&toy, shape, Family::Near, None).unwrap().unwrap();
         let Scope::Family { least } = found.scope else { panic!("there are too many layouts") };
         assert!(least <= found.time && found.time <= (32 * 6 + 7) * 16 + 7, "{found:?}");
         let illegal = InterleavedShape { group: 4, ..shape };
-        assert!(matches!(best_layout(&toy, illegal, None), Err(Unsolved::Illegal(_))));
+        assert!(matches!(
+            best_layout(&toy, illegal, Family::Near, None),
+            Err(Unsolved::Illegal(_))
+        ));
         let shallow = Toy { layers: toy.layers[..47].to_vec(), beside: vec![0; 48] };
-        assert_eq!(best_layout(&shallow, shape, None), Ok(None));
+        assert_eq!(best_layout(&shallow, shape, Family::Near, None), Ok(None));
     }
 }

@@ -87,6 +87,21 @@ impl<'a, C: ChunkCosts> Layout<'a, C> {
         Ok(Some(time).filter(|&time| time < limit))
     }
 
+    /// Ticks that it cannot beat, at a glance: a rank works after the first virtual stages before its
+    /// own have been run through, and before they are run back through.
+    pub(super) fn least_work(&self) -> u128 {
+        let InterleavedShape { ranks, micro_batches, delay, .. } = self.shape;
+        let mut least = 0;
+        let mut reached = 0;
+        for rank in 0..ranks {
+            let own = self.times.iter().skip(rank).step_by(ranks);
+            let works: u128 = own.map(|time| u128::from(time.load())).sum();
+            least = least.max(reached + u128::from(micro_batches) * works);
+            reached += u128::from(self.times[rank].load()) + 2 * u128::from(delay);
+        }
+        least
+    }
+
     /// Ticks of the batch that it cannot beat. The first rank ends last, and its end follows; any
     /// other works until its own.
     pub(super) fn least(&self, bound: &OrderBound) -> u128 {

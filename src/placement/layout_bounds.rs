@@ -41,6 +41,25 @@ impl LayerLoads {
         }
     }
 
+    /// Ticks that one layout cannot beat, ends apart, by the layers alone: a rank works after the first
+    /// virtual stages before its own have been run through, and before they are run back through.
+    pub fn least_of(&self, sizes: &[usize], ranks: usize, micro_batches: u64) -> u128 {
+        let mut works = vec![0; ranks];
+        let mut reached = vec![0; ranks];
+        let (mut from, mut before) = (0, 0);
+        for (stage, size) in sizes.iter().enumerate() {
+            let load = self.sums[from + size] - self.sums[from];
+            from += size;
+            works[stage % ranks] += load;
+            if stage < ranks {
+                reached[stage] = before;
+                before += load;
+            }
+        }
+        let times = works.iter().zip(&reached).map(|(w, r)| u128::from(micro_batches) * w + r);
+        times.max().unwrap_or(0)
+    }
+
     /// How many layers there are.
     pub fn n_layers(&self) -> usize {
         self.sums.len() - 1

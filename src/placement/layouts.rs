@@ -60,18 +60,23 @@ pub(super) struct Part {
 }
 
 /// The parts of the family of layouts whose stages between the first and the last differ by one
-/// layer at most.
-pub(super) fn parts(n_layers: usize, n_stages: usize) -> impl Iterator<Item = Part> {
+/// layer at most, and from the first and the last by at most `near`.
+pub(super) fn parts(n_layers: usize, n_stages: usize, near: usize) -> impl Iterator<Item = Part> {
     let inner = n_stages.saturating_sub(2);
     let most = if inner > 0 { n_layers.saturating_sub(inner) } else { 0 };
-    (1..most).flat_map(move |first| {
-        (1..=most - first).map(move |last| {
-            let rest = n_layers - first - last;
-            let n_longer = rest % inner;
-            let in_a_row = choose(inner, n_longer) > MOST_SUBSETS;
-            Part { first, last, between: rest / inner, n_longer, in_a_row }
+    (1..most)
+        .flat_map(move |first| {
+            (1..=most - first).map(move |last| {
+                let rest = n_layers - first - last;
+                let n_longer = rest % inner;
+                let in_a_row = choose(inner, n_longer) > MOST_SUBSETS;
+                Part { first, last, between: rest / inner, n_longer, in_a_row }
+            })
         })
-    })
+        .filter(move |part| {
+            let is_near = |size: usize| size.abs_diff(part.between) <= near;
+            is_near(part.first) && is_near(part.last)
+        })
 }
 
 /// Who is dealt layers, stage by stage.
@@ -188,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_family_varies_the_ends_and_the_longer_stages_between() {
-        let found: Vec<_> = parts(7, 4).flat_map(|part| listed(7, 4, Some(part))).collect();
+        let found: Vec<_> = parts(7, 4, 9).flat_map(|part| listed(7, 4, Some(part))).collect();
         assert!(are_layouts(&found, 7, 4));
         assert!(found.contains(&vec![1, 2, 3, 1]) && found.contains(&vec![1, 3, 2, 1]));
         assert!(found.contains(&vec![4, 1, 1, 1]) && !found.contains(&vec![1, 1, 4, 1]));
@@ -196,7 +201,7 @@ mod tests {
         let part = |n_longer: usize| {
             let wanted = |part: &Part| (part.first, part.last) == (1, 1);
             let n_layers = 2 + 22 + n_longer;
-            listed(n_layers, 24, parts(n_layers, 24).find(wanted))
+            listed(n_layers, 24, parts(n_layers, 24, 9).find(wanted))
         };
         assert_eq!((part(11).len(), part(2).len(), part(0).len()), (12, 231, 1));
         assert!(are_layouts(&part(11), 35, 24));

@@ -3,11 +3,11 @@
 //! In: the layers' [`Profile`] at one width, the [`Job`], and what is free to choose
 //! ([`Problem`]). Out: the [`Placement`] of least time, or that nothing fits.
 //!
-//! For each number of micro-batches that a pipeline can be given, only the fewest pipelines that
-//! give it matter. For these, the least possible slowest load of every suffix of the model in
-//! every number of stages ([`bottleneck`]) bounds from below what any cut can reach; what
-//! survives is decided exactly, by [`published`] or [`one_f_one_b`]. Layers are seen through
-//! [`Cuts`]: a [`chain`] in the common case, sets closed under successors ([`downsets`]) where
+//! [`joint`] takes shapes ([`choices`]) in the order of what none of their cuts can beat; within a
+//! shape, [`cut`] finds the best cut in 1F1B by its [`labels`], [`interleaved`] the best layout over
+//! several virtual stages per rank. The published time model has a search of its own
+//! ([`published`], on tables of least slowest loads: [`bottleneck`]). Layers are seen through
+//! [`States`]: a [`chain`] in the common case, sets closed under successors ([`downsets`]) where
 //! layers branch.
 //!
 //! Not here: what a placement costs (see `plan`, which recomputes every answer).
@@ -16,30 +16,40 @@ mod bands;
 mod bottleneck;
 mod brute_force;
 mod chain;
+mod choices;
+mod chunk_table;
 mod cut;
 mod downsets;
 mod interleaved;
+mod joint;
 mod labels;
 mod layout;
 mod layout_bounds;
 mod layouts;
+mod legal;
 pub(crate) mod noise;
 mod obstacle;
-mod one_f_one_b;
 mod pipelines;
 mod published;
+mod stage_table;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use crate::parallel::Order;
 use crate::plan::Job;
+use crate::plan::PassOrder;
 use crate::plan::Pipeline;
 use crate::plan::Placement;
 use crate::plan::Profile;
 use crate::plan::Recompute;
+use crate::plan::Shape;
 use crate::plan::TimeModel;
 use bottleneck::Tables;
 use chain::Chain;
+pub use choices::Choices;
+pub use choices::CutChoice;
+pub use choices::Usage;
 pub use cut::Cut;
 pub use cut::PipelineShape;
 pub use cut::StageCosts;
@@ -51,47 +61,93 @@ pub use downsets::TooManyBranches;
 pub use interleaved::AfterFigures;
 pub use interleaved::ChunkCosts;
 pub use interleaved::ChunkFigures;
+pub use interleaved::Family;
 pub use interleaved::InterleavedLayout;
 pub use interleaved::InterleavedShape;
-pub use interleaved::MOST_LAYOUTS;
 pub use interleaved::Scope;
 pub use interleaved::Unsolved;
 pub use interleaved::best_layout;
-pub use interleaved::layout_cost;
-pub use layout_bounds::LayerLoads;
-pub use layout_bounds::least_layout_time;
-pub use layouts::even_layouts;
+use joint::Joint;
+pub use joint::Solved;
+pub use legal::Legal;
 pub use obstacle::Obstacle;
 pub use obstacle::fewest_devices;
 pub use obstacle::obstacle;
+pub use obstacle::refusal;
 use pipelines::Pipelines;
-pub use pipelines::pipelines_worth_trying;
 
 /// What is to be placed, and what is free to choose.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Problem<'a> {
     /// The layers at one width.
     pub profile: &'a Profile,
     /// What is asked.
     pub job: &'a Job,
-    /// What is computed again.
-    pub recompute: Recompute,
-    /// How many copies of the pipeline there may be.
-    pub data_parallel: RangeInclusive<u64>,
-    /// How many stages there may be.
-    pub stages: RangeInclusive<usize>,
+    /// What is free to choose.
+    pub choices: &'a Choices,
 }
 
 /// How good a placement is; less is better. Among equally fast ones fewer devices win, then
-/// fewer stages.
+/// fewer virtual stages, then the choice that comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     /// Ticks of a batch.
     pub time: u128,
     /// Devices in use.
     pub devices: u64,
-    /// Stages of a pipeline.
+    /// Virtual stages of a pipeline.
     pub stages: usize,
+    /// Everything else of the shape.
+    pub choice: Choice,
+}
+
+/// What decides among equally good placements: ranks, what replicas share, how devices are numbered,
+/// what is computed again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Choice {
+    ranks: usize,
+    zero: u8,
+    order: Order,
+    recompute: Option<Recompute>,
+    group: u64,
+}
+
+impl Choice {
+    /// Comes after every choice.
+    pub const LAST: Self = Self {
+        ranks: usize::MAX,
+        zero: u8::MAX,
+        order: Order::ALL[5],
+        recompute: Some(Recompute::AsNeeded),
+        group: u64::MAX,
+    };
+}
+
+impl Rank {
+    /// That of a shape whose ranks take so many devices each.
+    pub fn of(time: u128, shape: &Shape, per_rank: u64) -> Self {
+        let Shape { data_parallel, ranks, schedule, zero, order, recompute, .. } = *shape;
+        let group = match schedule {
+            PassOrder::OneForwardOneBackward => 0,
+            PassOrder::Interleaved { group, .. } => group,
+        };
+        Self {
+            time,
+            devices: data_parallel.saturating_mul(per_rank.saturating_mul(ranks as u64)),
+            stages: ranks * schedule.chunks(),
+            choice: Choice { ranks, zero: zero.into(), order, recompute: Some(recompute), group },
+        }
+    }
+}
+
+/// A problem in the published time model, with one recompute choice.
+#[derive(Clone, Debug)]
+struct FixedProblem<'a> {
+    profile: &'a Profile,
+    job: &'a Job,
+    recompute: Recompute,
+    data_parallel: RangeInclusive<u64>,
+    stages: RangeInclusive<usize>,
 }
 
 /// The best placement and how good it is.
@@ -106,20 +162,142 @@ pub struct Found {
 /// The most layers that are placed: beyond this, tables of stages outgrow a machine.
 pub const MOST_LAYERS: usize = 2000;
 
-impl<'a> Problem<'a> {
-    /// All numbers of pipelines and stages.
-    pub fn new(profile: &'a Profile, job: &'a Job, recompute: Recompute) -> Self {
-        let most = job.devices.min(job.micro_batches);
-        let stages = 1..=profile.n_layers();
-        Self { profile, job, recompute, data_parallel: 1..=most, stages }
+impl Problem<'_> {
+    /// Devices that every rank takes at the least.
+    pub(crate) fn devices_per_rank(&self) -> u64 {
+        match pipelines::narrow(self.profile) {
+            (width, 0) => width * self.profile.context,
+            _ => 1,
+        }
+    }
+
+    /// The most stages that can take a single device although others take more.
+    fn most_narrow(&self) -> usize {
+        pipelines::narrow(self.profile).1
     }
 }
 
-/// The best placement that ranks before `incumbent`, or `None` where there is none.
+/// The best placement that ranks before `incumbent`, and what is left open.
 ///
 /// Profile and job must satisfy [`Job::validate`], and there may be no more than [`MOST_LAYERS`]:
 /// readers check both.
-pub fn solve(problem: &Problem, incumbent: Option<Rank>) -> Result<Option<Found>, TooManyBranches> {
+pub fn solve(problem: &Problem, incumbent: Option<Rank>) -> Result<Solved, TooManyBranches> {
+    let Problem { profile, job, choices } = *problem;
+    let fixed = |recompute: Recompute| FixedProblem {
+        profile,
+        job,
+        recompute,
+        data_parallel: choices.data_parallel.clone(),
+        stages: choices.ranks.clone(),
+    };
+    match job.time_model {
+        TimeModel::Published => {
+            let mut best: Option<Found> = None;
+            for &recompute in &choices.recompute {
+                let limit = best.as_ref().map(|found| found.rank).or(incumbent);
+                let found = match choices.cut {
+                    CutChoice::Best => solve_published(&fixed(recompute), limit)?,
+                    CutChoice::Even => published::best_even_cut(&fixed(recompute), limit),
+                };
+                best = found.or(best);
+            }
+            Ok(Solved { best, open: None })
+        }
+        TimeModel::OneForwardOneBackward => {
+            let plain = fixed(Recompute::None);
+            let sample = Sample { data_parallel: 1, n_stages: 2 };
+            Ok(if profile.is_chain() {
+                Joint::new(problem, &Chain::new(&plain, sample), incumbent).solve()
+            } else {
+                Joint::new(problem, &Downsets::new(&plain, sample)?, incumbent).solve()
+            })
+        }
+    }
+}
+
+/// The best of several problems, with its place among them; among equals the first wins.
+pub fn best_of(problems: &[Problem]) -> Result<Option<(usize, Found)>, TooManyBranches> {
+    let mut best: Option<(usize, Found)> = None;
+    for (place, problem) in problems.iter().enumerate() {
+        let limit =
+            best.as_ref().map(|(_, found)| Rank { choice: Choice::default(), ..found.rank });
+        if let Some(found) = solve(problem, limit)?.best {
+            best = Some((place, found));
+        }
+    }
+    Ok(best)
+}
+
+/// Whether any placement fits.
+pub fn fits(problem: &Problem) -> bool {
+    let Problem { profile, job, choices } = *problem;
+    let sample = Sample { data_parallel: 1, n_stages: 2 };
+    let is_simple = profile.is_plain_chain() && problem.most_narrow() == 0;
+    if job.time_model == TimeModel::Published || !is_simple || choices.cut == CutChoice::Even {
+        return solve(problem, None).is_ok_and(|solved| solved.best.is_some());
+    }
+    let plain = FixedProblem {
+        profile,
+        job,
+        recompute: Recompute::None,
+        data_parallel: choices.data_parallel.clone(),
+        stages: choices.ranks.clone(),
+    };
+    Joint::new(problem, &Chain::new(&plain, sample), None).fits()
+}
+
+/// Whether memory alone tells if a shape of one virtual stage per rank fits.
+fn tells_what_fits(problem: &Problem) -> bool {
+    let Problem { profile, job, choices } = *problem;
+    job.time_model == TimeModel::OneForwardOneBackward
+        && choices.cut == CutChoice::Best
+        && profile.is_plain_chain()
+        && problem.most_narrow() == 0
+        && stage_table::Runs::new(problem).is_uniform()
+}
+
+/// Whether some cut of a shape fits, given that memory alone tells.
+fn some_cut_fits(problem: &Problem, shape: Shape) -> bool {
+    let Problem { profile, job, choices } = *problem;
+    let plain = FixedProblem {
+        profile,
+        job,
+        recompute: Recompute::None,
+        data_parallel: choices.data_parallel.clone(),
+        stages: choices.ranks.clone(),
+    };
+    let sample = Sample { data_parallel: 1, n_stages: 2 };
+    Joint::new(problem, &Chain::new(&plain, sample), None).may_fit(shape)
+}
+
+/// Every shape of a problem, each alone, with ticks that none of its cuts can beat.
+///
+/// Of numbers of pipelines with as many micro-batches each, those that take no less time and energy
+/// than a smaller one are only listed where asked for: they draw less power on average.
+pub fn every_shape(problem: &Problem, every_number: bool) -> Vec<(Shape, u128)> {
+    let sums = choices::Sums::new(problem);
+    let mut found = Vec::new();
+    for degrees in choices::degrees(problem, &sums, None) {
+        let candidates = if every_number {
+            choices::every_candidate(problem, &sums, &degrees)
+        } else {
+            choices::candidates(problem, &sums, &degrees)
+        };
+        for candidate in candidates {
+            let (fewest, most) = candidate.pipelines;
+            for data_parallel in fewest..=most {
+                let shape = Shape { data_parallel, ..candidate.shape };
+                found.push((shape, candidate.bound.time));
+            }
+        }
+    }
+    found
+}
+
+fn solve_published(
+    problem: &FixedProblem,
+    incumbent: Option<Rank>,
+) -> Result<Option<Found>, TooManyBranches> {
     let mut best: Option<Found> = None;
     for part in same_sends(problem) {
         let limit = best.as_ref().map(|found| found.rank).or(incumbent);
@@ -133,41 +311,9 @@ pub fn solve(problem: &Problem, incumbent: Option<Rank>) -> Result<Option<Found>
     Ok(best)
 }
 
-/// The best of several problems, with its place among them; among equals the first wins.
-pub fn best_of(
-    problems: &[Problem],
-    incumbent: Option<Rank>,
-) -> Result<Option<(usize, Found)>, TooManyBranches> {
-    // Those that could be best come first, so that the others are cut off early.
-    let mut order: Vec<(u128, usize)> =
-        (0..problems.len()).filter_map(|place| Some((bound(&problems[place])?, place))).collect();
-    order.sort_unstable();
-    let mut best: Option<(usize, Found)> = None;
-    for (bound, place) in order {
-        let limit = best.as_ref().map(|(_, found)| found.rank).or(incumbent);
-        // A later problem of equal rank yields to an earlier one, whichever was solved first.
-        let ties = best.as_ref().is_some_and(|(known, _)| place < *known);
-        let limit = limit.map(|rank| Rank { stages: rank.stages + usize::from(ties), ..rank });
-        if limit.is_some_and(|limit| limit <= Rank { time: bound, devices: 0, stages: 0 }) {
-            continue;
-        }
-        if let Some(found) = solve(&problems[place], limit)? {
-            best = Some((place, found));
-        }
-    }
-    Ok(best)
-}
-
-/// A time that no placement of a chain can beat; cheap, and `None` where the devices are too few
-/// for any. Memory is looked at only as a whole.
-pub fn bound(problem: &Problem) -> Option<u128> {
-    let pipelines = Pipelines::new(problem);
-    pipelines.candidates().into_iter().map(|candidate| candidate.bound).min()
-}
-
 /// A part of a problem in which tensors take equally long to the next stage.
 struct Part<'a> {
-    problem: &'a Problem<'a>,
+    problem: &'a FixedProblem<'a>,
     pipelines: Pipelines<'a>,
     sample: Sample,
 }
@@ -181,11 +327,12 @@ struct Sample {
 
 impl Sample {
     /// Ticks until `size` has reached the next stage.
-    fn send(self, problem: &Problem, size: u64) -> u64 {
-        problem.job.send(size, problem.profile.width, self.data_parallel, self.n_stages)
+    fn send(self, problem: &FixedProblem, size: u64) -> u64 {
+        let wiring = problem.job.plain_wiring(problem.profile, self.data_parallel, self.n_stages);
+        wiring.send(size, false)
     }
 
-    fn times(self, problem: &Problem) -> SendTimes {
+    fn times(self, problem: &FixedProblem) -> SendTimes {
         let sizes = || problem.profile.edges.iter().map(|edge| edge.size);
         let time = |size: Option<u64>| self.send(problem, size.unwrap_or(0));
         (time(sizes().min()), time(sizes().max()))
@@ -197,16 +344,16 @@ impl Sample {
 type SendTimes = (u64, u64);
 
 /// Splits the shapes by how long tensors take to the next stage: loads depend on it.
-fn same_sends<'a>(problem: &'a Problem<'a>) -> Vec<Part<'a>> {
+fn same_sends<'a>(problem: &'a FixedProblem<'a>) -> Vec<Part<'a>> {
     let everything = Pipelines::new(problem);
     if problem.job.links.is_flat() {
         let sample = Sample { data_parallel: 1, n_stages: 2 };
         return vec![Part { problem, pipelines: everything, sample }];
     }
     let mut samples: BTreeMap<SendTimes, Sample> = BTreeMap::new();
-    for candidate in everything.candidates() {
-        for (n_stages, _) in everything.shapes(candidate) {
-            let data_parallel = candidate.data_parallel;
+    for count in everything.counts() {
+        for (n_stages, _) in everything.shapes(count) {
+            let data_parallel = count.data_parallel;
             let sample = Sample { data_parallel, n_stages: n_stages as u64 };
             samples.entry(sample.times(problem)).or_insert(sample);
         }
@@ -220,31 +367,27 @@ fn same_sends<'a>(problem: &'a Problem<'a>) -> Vec<Part<'a>> {
 
 fn solve_on(part: &Part, cuts: &impl Cuts, incumbent: Option<Rank>) -> Option<Found> {
     let Part { problem, pipelines, .. } = part;
-    let mut candidates = pipelines.candidates();
-    candidates.sort_by_key(|candidate| (candidate.bound, candidate.data_parallel));
+    let mut counts = pipelines.counts();
+    counts.sort_by_key(|count| (count.bound, count.data_parallel));
     let mut search = Search {
         cuts,
         tables: Tables::new(cuts, pipelines.most_narrow()),
         limit: incumbent,
         best: None,
     };
-    for candidate in candidates {
-        if search.is_hopeless(Rank { time: candidate.bound, devices: 0, stages: 0 }) {
+    for count in counts {
+        let bound = Rank { time: count.bound, devices: 0, stages: 0, choice: Choice::default() };
+        if search.is_hopeless(bound) {
             break;
         }
-        match problem.job.time_model {
-            TimeModel::Published => published::improve(&mut search, pipelines, candidate),
-            TimeModel::OneForwardOneBackward => {
-                one_f_one_b::improve(&mut search, pipelines, candidate);
-            }
-        }
+        published::improve(&mut search, pipelines, count);
     }
     let (rank, data_parallel, path) = search.best?;
     let n_layers = problem.profile.n_layers();
     let stages: Vec<Vec<usize>> =
         path.windows(2).map(|ends| cuts.layers(ends[0], ends[1])).collect();
     let pipeline = Pipeline::of_stages(n_layers, &stages).expect("a path visits every layer once");
-    let placement = Placement { data_parallel, recompute: problem.recompute, pipeline };
+    let placement = Placement::plain(data_parallel, problem.recompute, pipeline);
     Some(Found { rank, placement })
 }
 
@@ -273,30 +416,29 @@ impl<C: Cuts> Search<'_, C> {
 ///
 /// State 0 is the whole model, the last state is nothing. Every answer about a stage that leads
 /// to the last state is that of a last stage.
-trait Cuts {
+trait States {
     /// How many states there are.
     fn n_states(&self) -> usize;
     /// How many layers are left in a state.
     fn n_left(&self, state: usize) -> usize;
     /// Whether there is a stage from one state to another.
     fn leads(&self, from: usize, to: usize) -> bool;
+    /// Whether a stage takes one device although others take more.
+    fn is_narrow(&self, from: usize, to: usize) -> bool;
+    /// The layers of a stage.
+    fn layers(&self, from: usize, to: usize) -> Vec<usize>;
+    /// Ticks that the passes of all stages from a state on cannot fall below, nothing repeated.
+    fn least_work(&self, state: usize) -> u64;
+}
+
+/// What stages cost where that does not depend on their place.
+trait Cuts: States {
     /// Ticks of both passes of a stage.
     fn load(&self, from: usize, to: usize) -> u64;
     /// Parameters of a stage on one device.
     fn parameters(&self, from: usize, to: usize) -> u64;
     /// Whether a stage fits with `extra` micro-batches in flight beside the first.
     fn fits(&self, from: usize, to: usize, extra: u64) -> bool;
-    /// Whether a stage takes one device although others take more.
-    fn is_narrow(&self, from: usize, to: usize) -> bool;
-    /// The layers of a stage.
-    fn layers(&self, from: usize, to: usize) -> Vec<usize>;
     /// Whether, away from the first state, loads and memory only grow with a stage.
     fn is_monotone(&self) -> bool;
-    /// Sums of parameters over the layers before each state; `None` where layers branch.
-    fn parameter_sums(&self) -> Option<Vec<u64>>;
-    /// What [`Cuts::least_sum`] needs to know where no load may exceed `cap`.
-    fn sums_under(&self, cap: u64) -> usize;
-    /// A sum of loads that `n_stages` stages from a state on cannot fall below, none of them with
-    /// a load above the cap that `under` stands for.
-    fn least_sum(&self, from: usize, n_stages: usize, under: usize) -> u64;
 }

@@ -1,16 +1,16 @@
-//! Which numbers of pipelines are worth looking at, and the least time that each could reach.
+//! Which numbers of pipelines are worth looking at in the published time model, and the least time
+//! that each could reach.
 
-use super::Problem;
+use super::FixedProblem;
 use super::Sample;
 use super::SendTimes;
 use crate::plan::Job;
 use crate::plan::Profile;
 use crate::plan::Recompute;
-use crate::plan::TimeModel;
 
 /// A number of pipelines with what follows from it alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Candidate {
+pub(super) struct PipelineCount {
     /// Pipelines: the fewest that leave each with `micro_batches`.
     pub data_parallel: u64,
     /// Micro-batches of each pipeline.
@@ -35,26 +35,19 @@ pub(super) struct Pipelines<'a> {
     work: u64,
     /// Ticks of the slowest layer.
     slowest: u64,
-    parameters: u64,
     /// Parameters that every first stage holds at least.
     first: u64,
     /// How long tensors take to the next stage, where only shapes that agree are meant.
-    sends: Option<(&'a Problem<'a>, SendTimes)>,
+    sends: Option<(&'a FixedProblem<'a>, SendTimes)>,
 }
 
 impl<'a> Pipelines<'a> {
-    pub(super) fn new(problem: &Problem<'a>) -> Self {
-        let Problem { profile, job, recompute, ref data_parallel, ref stages } = *problem;
-        let n_layers = profile.n_layers();
-        let n_wide = profile.layers().filter(|layer| layer.tensor_parallel).count();
-        // Where no layer is divided, every stage takes one device and none is the exception.
-        let (width, most_narrow) =
-            if n_wide == 0 { (1, 0) } else { (profile.width, n_layers - n_wide) };
-        let most_narrow = if width == 1 { 0 } else { most_narrow };
+    pub(super) fn new(problem: &FixedProblem<'a>) -> Self {
+        let FixedProblem { profile, job, recompute, ref data_parallel, ref stages } = *problem;
         let times = || {
             profile.layers().map(|layer| match recompute {
                 Recompute::Full => 2 * layer.forward + layer.backward,
-                Recompute::None | Recompute::Stage => layer.forward + layer.backward,
+                _ => layer.forward + layer.backward,
             })
         };
         let slowest = times().max().unwrap_or(0);
@@ -64,6 +57,7 @@ impl<'a> Pipelines<'a> {
         } else {
             (slowest, profile.layers().map(|layer| layer.parameters).min().unwrap_or(0))
         };
+        let (width, most_narrow) = narrow(profile);
         Self {
             profile,
             job,
@@ -73,14 +67,13 @@ impl<'a> Pipelines<'a> {
             most_narrow,
             work,
             slowest,
-            parameters: profile.layers().map(|layer| layer.parameters).sum(),
             first,
             sends: None,
         }
     }
 
     /// The same, with only those shapes in which tensors take these times to the next stage.
-    pub(super) fn that_send(mut self, problem: &'a Problem<'a>, times: SendTimes) -> Self {
+    pub(super) fn that_send(mut self, problem: &'a FixedProblem<'a>, times: SendTimes) -> Self {
         self.sends = Some((problem, times));
         self
     }
@@ -101,30 +94,37 @@ impl<'a> Pipelines<'a> {
     }
 
     /// The numbers of stages, and of narrow ones among them, that the devices allow.
-    pub(super) fn shapes(&self, candidate: Candidate) -> impl Iterator<Item = (usize, usize)> {
-        let each = self.job.devices / candidate.data_parallel;
-        let stages = *self.stages.start().max(&1)..=candidate.most_stages;
+    pub(super) fn shapes(&self, count: PipelineCount) -> impl Iterator<Item = (usize, usize)> {
+        let each = self.job.devices / count.data_parallel;
+        let stages = *self.stages.start().max(&1)..=count.most_stages;
         stages
             .flat_map(|s| (0..=self.most_narrow.min(s)).map(move |narrow| (s, narrow)))
             .filter(move |&(s, narrow)| self.devices(s, narrow) <= each)
-            .filter(move |&(s, _)| self.sends_alike(candidate.data_parallel, s))
+            .filter(move |&(s, _)| self.sends_alike(count.data_parallel, s))
     }
 
     /// Every number of pipelines that could be the best.
     ///
-    /// More pipelines than needed for as many micro-batches each take more devices and no less
-    /// time: the fewest stand for all, apart from those of which the network says otherwise.
-    pub(super) fn candidates(&self) -> Vec<Candidate> {
+    /// Where every pair of devices is alike, more pipelines than needed for as many micro-batches
+    /// each take more devices and no less time: the fewest stand for all.
+    pub(super) fn counts(&self) -> Vec<PipelineCount> {
         let most = self.job.devices.min(self.job.micro_batches).min(*self.data_parallel.end());
-        let range = *self.data_parallel.start()..=most;
-        let counts = pipelines_worth_trying(self.job, self.profile.width, range);
-        let candidate =
-            |(data_parallel, micro_batches)| self.candidate(data_parallel, micro_batches);
-        counts.into_iter().filter_map(candidate).collect()
+        let mut counts = Vec::new();
+        let mut next = (*self.data_parallel.start()).max(1);
+        while next <= most {
+            let micro_batches = self.job.micro_batches.div_ceil(next);
+            counts.extend(self.count(next, micro_batches));
+            let last = match micro_batches {
+                1 => most,
+                _ => ((self.job.micro_batches - 1) / (micro_batches - 1)).min(most),
+            };
+            next = if self.job.links.is_flat() { last + 1 } else { next + 1 };
+        }
+        counts
     }
 
     /// A number of pipelines; `None` where the devices are too few for its stages.
-    fn candidate(&self, data_parallel: u64, micro_batches: u64) -> Option<Candidate> {
+    fn count(&self, data_parallel: u64, micro_batches: u64) -> Option<PipelineCount> {
         let each = self.job.devices / data_parallel;
         let narrow = each.min(self.most_narrow as u64);
         // As many narrow stages as there can be, the rest wide.
@@ -132,17 +132,13 @@ impl<'a> Pipelines<'a> {
         let most_stages = usize::try_from(fits).unwrap_or(usize::MAX);
         let most_stages = most_stages.min(self.profile.n_layers()).min(*self.stages.end());
         (most_stages >= (*self.stages.start()).max(1)).then(|| {
-            let bound = self.bound(data_parallel, micro_batches, most_stages);
-            Candidate { data_parallel, micro_batches, most_stages, bound }
+            // Perfect balance over all stages, no transfer, no memory limit.
+            let others = u128::from(micro_batches - 1);
+            let slowest = u128::from(self.least_slowest(most_stages));
+            let end = u128::from(self.least_end(data_parallel));
+            let bound = u128::from(self.work) + others * slowest + end;
+            PipelineCount { data_parallel, micro_batches, most_stages, bound }
         })
-    }
-
-    /// Perfect balance over `most_stages`, no transfer, no memory limit.
-    fn bound(&self, data_parallel: u64, micro_batches: u64, most_stages: usize) -> u128 {
-        let others = u128::from(micro_batches - 1);
-        let least_slowest = self.least_slowest(most_stages);
-        let pipelined = u128::from(self.work) + others * u128::from(least_slowest);
-        pipelined + u128::from(self.least_end(data_parallel, most_stages))
     }
 
     /// A load that the slowest of `n_stages` stages cannot fall below.
@@ -150,58 +146,21 @@ impl<'a> Pipelines<'a> {
         self.work.div_ceil(n_stages as u64).max(self.slowest)
     }
 
-    /// An end that the slowest end of `n_stages` stages cannot fall below.
-    pub(super) fn least_end(&self, data_parallel: u64, n_stages: usize) -> u64 {
-        match self.job.time_model {
-            TimeModel::Published => self.end(self.first, data_parallel),
-            TimeModel::OneForwardOneBackward => {
-                let even = self.parameters.div_ceil(n_stages as u64);
-                self.end(even, data_parallel)
-            }
-        }
+    /// An end that the first stage's cannot fall below.
+    pub(super) fn least_end(&self, data_parallel: u64) -> u64 {
+        self.end(self.first, data_parallel)
     }
 
-    /// The end of a stage of so many parameters, without what a tied table adds.
+    /// The end of a first stage of so many parameters.
     pub(super) fn end(&self, parameters: u64, data_parallel: u64) -> u64 {
-        let exchange = self.job.exchange(parameters, self.profile.width, data_parallel);
-        match self.job.time_model {
-            TimeModel::Published => 2 * exchange,
-            TimeModel::OneForwardOneBackward => exchange + self.job.optimizer_step(parameters),
-        }
-    }
-
-    /// What a tied table adds to the ends of the first and the last of `n_stages` stages.
-    pub(super) fn tied_end(&self, data_parallel: u64, n_stages: usize) -> u64 {
-        let Profile { width, tied, .. } = *self.profile;
-        match self.job.time_model {
-            TimeModel::Published => 0,
-            TimeModel::OneForwardOneBackward => {
-                self.job.tied_exchange(tied, width, data_parallel, n_stages as u64)
-            }
-        }
+        2 * self.job.plain_wiring(self.profile, data_parallel, 1).reduce(parameters)
     }
 }
 
-/// The numbers of pipelines within a range that could be the best, each with its micro-batches per
-/// pipeline: of those that give as many, the fewest, and those that the network treats apart.
-pub fn pipelines_worth_trying(
-    job: &Job,
-    width: u64,
-    range: std::ops::RangeInclusive<u64>,
-) -> Vec<(u64, u64)> {
-    let (all, most) = (job.micro_batches, *range.end());
-    let mut counts = Vec::new();
-    let mut first = (*range.start()).max(1);
-    while first <= most {
-        let micro_batches = all.div_ceil(first);
-        // The most pipelines that are still needed for as many micro-batches each.
-        let last = match micro_batches {
-            1 => most,
-            _ => ((all - 1) / (micro_batches - 1)).min(most),
-        };
-        let tried = job.links.worth_trying(width, first..=last, job.devices);
-        counts.extend(tried.into_iter().map(|n| (n, micro_batches)));
-        first = last + 1;
-    }
-    counts
+/// Devices of a stage that is not narrow, and the most stages that can be narrow: where no layer is
+/// divided, every stage takes one device and none is the exception.
+pub(super) fn narrow(profile: &Profile) -> (u64, usize) {
+    let n_wide = profile.layers().filter(|layer| layer.tensor_parallel).count();
+    let width = if n_wide == 0 { 1 } else { profile.width };
+    (width, if width == 1 { 0 } else { profile.n_layers() - n_wide })
 }

@@ -4,29 +4,36 @@
 //! The second term depends on the first stage alone, so that stage is chosen here, outside the
 //! table of least slowest loads, which knows the best way for the rest.
 
+use super::Choice;
 use super::Cuts;
+use super::FixedProblem;
+use super::Found;
 use super::Rank;
 use super::Search;
 use super::bottleneck::NONE;
 use super::bottleneck::Rows;
-use super::pipelines::Candidate;
+use super::pipelines::PipelineCount;
 use super::pipelines::Pipelines;
+use crate::plan::Placement;
+use crate::plan::cost;
+use crate::profile::even_cut;
 
-/// Looks for a better placement with the candidate's number of pipelines.
+/// Looks for a better placement with this number of pipelines.
 pub(super) fn improve<C: Cuts>(
     search: &mut Search<C>,
     pipelines: &Pipelines,
-    candidate: Candidate,
+    count: PipelineCount,
 ) {
-    let Candidate { data_parallel, micro_batches, .. } = candidate;
-    let least_end = u128::from(pipelines.least_end(data_parallel, 1));
-    for (n_stages, n_narrow) in pipelines.shapes(candidate) {
+    let PipelineCount { data_parallel, micro_batches, .. } = count;
+    let least_end = u128::from(pipelines.least_end(data_parallel));
+    for (n_stages, n_narrow) in pipelines.shapes(count) {
         let devices = data_parallel * pipelines.devices(n_stages, n_narrow);
         let rounds = u128::from(micro_batches - 1) + n_stages as u128;
         let rank = |slowest: u64, end: u128| Rank {
             time: u128::from(slowest) * rounds + end,
             devices,
             stages: n_stages,
+            choice: Choice::default(),
         };
         if search.is_hopeless(rank(pipelines.least_slowest(n_stages), least_end)) {
             continue;
@@ -125,4 +132,31 @@ pub(super) fn trace(cuts: &impl Cuts, rows: &Rows, from: usize, goal: Goal) -> V
         path.push(at);
     }
     path
+}
+
+/// The best placement in which repeated layers are divided evenly, of those that rank before
+/// `incumbent`.
+pub(super) fn best_even_cut(problem: &FixedProblem, incumbent: Option<Rank>) -> Option<Found> {
+    let FixedProblem { profile, job, recompute, data_parallel, stages } = problem;
+    let most = (*data_parallel.end()).min(job.devices).min(job.micro_batches);
+    let mut best: Option<Found> = None;
+    for n_stages in *stages.start()..=(*stages.end()).min(profile.n_layers()) {
+        let Some(pipeline) = even_cut(&profile.sequence, n_stages) else { continue };
+        for copies in (*data_parallel.start()).max(1)..=most {
+            let placement = Placement::plain(copies, *recompute, pipeline.clone());
+            let found = cost(profile, job, &placement);
+            if found.devices > job.devices {
+                break;
+            }
+            let memory = u128::from(job.memory);
+            let fits = found.ranks.iter().all(|rank| rank.memory.total() <= memory);
+            let (time, devices) = (found.time_per_batch, found.devices);
+            let rank = Rank { time, devices, stages: n_stages, choice: Choice::default() };
+            let limit = best.as_ref().map(|known| known.rank).or(incumbent);
+            if fits && limit.is_none_or(|limit| rank < limit) {
+                best = Some(Found { rank, placement });
+            }
+        }
+    }
+    best
 }

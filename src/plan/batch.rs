@@ -15,6 +15,13 @@ pub struct AfterBackward {
     pub gather: u64,
 }
 
+impl AfterBackward {
+    /// All of it.
+    pub fn all(&self) -> u128 {
+        u128::from(self.exposed) + u128::from(self.step) + u128::from(self.gather)
+    }
+}
+
 /// When a stage may begin its optimizer step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -4,17 +4,24 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::AfterBackward;
 use super::Cost;
 use super::Job;
 use super::LayerFacts;
 use super::Memory;
+use super::PassOrder;
 use super::Pipeline;
 use super::Placement;
 use super::Profile;
 use super::Question;
 use super::Recompute;
+use super::Strategy;
+use super::StrategySpace;
+use super::TimeModel;
 use super::cost;
 use super::simulate::exact_time;
+use crate::parallel::Order;
+use crate::parallel::zero::Zero;
 
 /// What the integers of a plan mean.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,25 +41,29 @@ pub struct Units {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
 pub enum Proof {
-    /// Every strategy of the request was compared or cut off by a bound.
+    /// Every strategy of a space was compared or cut off by a bound.
     Optimal {
-        /// The tensor-parallel widths compared.
-        widths: Vec<u64>,
-        /// The recompute choices compared.
-        recompute: Vec<Recompute>,
-        /// The micro-batch sizes compared; empty where the profile fixes it.
-        micro_batch_sizes: Vec<u64>,
+        /// The space; `None` for a user's own layers, of which every placement was compared.
+        space: Option<StrategySpace>,
+        /// Ticks that no layout of virtual stages can beat, where some layouts are outside the
+        /// family that was compared and could be faster; in JSON a string of digits beyond 64 bits.
+        #[serde(
+            default,
+            serialize_with = "wide::write_option",
+            deserialize_with = "wide::read_option"
+        )]
+        open: Option<u128>,
     },
-    /// The strategy was given; nothing is claimed of others.
-    Given,
 }
 
-/// What is claimed of one stage.
+/// What is claimed of one virtual stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageAnswer {
     /// Its layers, by their place in the profile's sequence.
     pub layers: Vec<usize>,
+    /// How many of them run their forward pass again, where layers do so one by one.
+    pub repeated: usize,
     /// Devices of one copy.
     pub devices: u64,
     /// Ticks of the forward pass of one micro-batch.
@@ -61,14 +72,26 @@ pub struct StageAnswer {
     pub backward: u64,
     /// Of these, ticks in which the stage waits for a neighbour's data.
     pub transfer: u64,
+    /// Of these, ticks in which it waits for the weights of its first layer in each pass.
+    pub waits_for_weights: u64,
     /// Parameters on one device.
     pub parameters: u64,
+}
+
+/// What is claimed of one rank.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RankAnswer {
     /// Memory of one device.
     pub memory: Memory,
-    /// Ticks of the exchange of gradients.
+    /// Ticks of the exchange of gradients, hidden or not.
     pub exchange: u64,
-    /// Ticks of the optimizer step.
-    pub step: u64,
+    /// Ticks of the gathering of new weights, hidden or not.
+    pub gathering: u64,
+    /// What follows the last backward pass.
+    pub after: AfterBackward,
+    /// When that pass has ended; `None` where the time model does not say, or beyond 64 bits.
+    pub finished: Option<u64>,
 }
 
 /// A placement and what is claimed of it.
@@ -79,16 +102,29 @@ pub struct Answer {
     pub data_parallel: u64,
     /// Devices that share a tensor-parallel layer.
     pub tensor_parallel: u64,
+    /// Devices that share the tokens of each sequence.
+    pub context_parallel: u64,
     /// What is computed again.
     pub recompute: Recompute,
-    /// The stages, from the input.
+    /// In which order ranks run their passes.
+    pub schedule: PassOrder,
+    /// What replicas share: the stage of sharded data parallelism.
+    pub zero: Zero,
+    /// How many replicas share; `None` for all.
+    pub shards: Option<u64>,
+    /// How devices are numbered, the innermost axis first.
+    pub order: Order,
+    /// The virtual stages, from the input.
     pub stages: Vec<StageAnswer>,
+    /// The ranks; virtual stage j is on rank j mod their number.
+    pub ranks: Vec<RankAnswer>,
     /// Devices in use.
     pub devices: u64,
     /// Ticks of a batch in the job's time model; in JSON a string of digits beyond 64 bits.
     #[serde(serialize_with = "wide::write", deserialize_with = "wide::read")]
     pub time_per_batch: u128,
-    /// Ticks of a batch as 1F1B runs it, pass by pass; `None` beyond 64 bits.
+    /// Where the time model is a closed form of its own, ticks of a batch as 1F1B runs it; `None`
+    /// beyond 64 bits.
     pub simulated: Option<u64>,
 }
 
@@ -108,12 +144,19 @@ pub struct Training {
     pub optimizer: String,
     /// Whether attention keeps its probabilities: `stored` or `recomputed`.
     pub attention: String,
-    /// Whether norms and residuals are divided along the sequence.
-    pub sequence_parallel: bool,
+    /// How the model is divided.
+    pub strategy: Strategy,
     /// Floating-point operations that one sequence needs, none counted twice; in JSON a string of
     /// digits beyond 64 bits.
     #[serde(serialize_with = "wide::write", deserialize_with = "wide::read")]
     pub flops_per_sequence: u128,
+    /// The same without what a causal mask hides, where attention leaves that out.
+    #[serde(
+        default,
+        serialize_with = "wide::write_option",
+        deserialize_with = "wide::read_option"
+    )]
+    pub causal_flops_per_sequence: Option<u128>,
     /// What one device could do.
     pub peak_flops_per_second: u64,
 }
@@ -179,7 +222,18 @@ impl Training {
 
     /// The share of the peak of `devices` that the model's own operations make up.
     pub fn utilisation(&self, seconds: f64, devices: u64) -> f64 {
-        let done = self.flops_per_sequence as f64 * self.global_batch as f64;
+        self.utilisation_by(self.flops_per_sequence, seconds, devices)
+    }
+
+    /// The same by the operations that are left where attention leaves out what a causal mask
+    /// hides; `None` where it does not.
+    pub fn causal_utilisation(&self, seconds: f64, devices: u64) -> Option<f64> {
+        let flops = self.causal_flops_per_sequence?;
+        Some(self.utilisation_by(flops, seconds, devices))
+    }
+
+    fn utilisation_by(&self, flops_per_sequence: u128, seconds: f64, devices: u64) -> f64 {
+        let done = flops_per_sequence as f64 * self.global_batch as f64;
         done / (devices as f64 * self.peak_flops_per_second as f64 * seconds)
     }
 }
@@ -188,32 +242,47 @@ impl Plan {
     /// The value of `schema`.
     pub const SCHEMA: &str = "phaze-plan";
     /// The version of the schema that this program writes and reads.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 }
 
 impl Answer {
     /// Claims of `placement` what the definitions say of it.
     pub fn new(profile: &Profile, job: &Job, placement: &Placement) -> Self {
         let cost = cost(profile, job, placement);
-        let simulated = exact_time(&cost);
-        let Cost { stages, devices, time_per_batch, .. } = cost;
+        let simulated = match job.time_model {
+            TimeModel::Published => exact_time(&cost),
+            TimeModel::OneForwardOneBackward => None,
+        };
+        let Cost { stages, ranks, devices, time_per_batch, finished, .. } = cost;
         let stages =
             stages.iter().zip(placement.pipeline.stages()).map(|(stage, layers)| StageAnswer {
                 layers: layers.to_vec(),
+                repeated: stage.repeated,
                 devices: stage.devices,
                 forward: stage.time.forward,
                 backward: stage.time.backward,
                 transfer: stage.transfer,
+                waits_for_weights: stage.waits_for_weights,
                 parameters: stage.parameters,
-                memory: stage.memory,
-                exchange: stage.exchange,
-                step: stage.step,
             });
+        let ranks = ranks.iter().enumerate().map(|(at, rank)| RankAnswer {
+            memory: rank.memory,
+            exchange: rank.exchange,
+            gathering: rank.gathering,
+            after: rank.after,
+            finished: finished.get(at).and_then(|&end| u64::try_from(end).ok()),
+        });
         Self {
             data_parallel: placement.data_parallel,
             tensor_parallel: profile.width,
+            context_parallel: profile.context,
             recompute: placement.recompute,
+            schedule: placement.schedule,
+            zero: placement.zero,
+            shards: placement.shards,
+            order: placement.order,
             stages: stages.collect(),
+            ranks: ranks.collect(),
             devices,
             time_per_batch,
             simulated,
@@ -221,14 +290,21 @@ impl Answer {
     }
 
     /// The placement itself, without the claims; `None` where the stages do not hold each of
-    /// `n_layers` once.
+    /// `n_layers` once, or do not fill whole ranks.
     pub fn placement(&self, n_layers: usize) -> Option<Placement> {
         let stages: Vec<Vec<usize>> =
             self.stages.iter().map(|stage| stage.layers.clone()).collect();
+        let chunks = self.schedule.chunks();
+        let whole = chunks > 0 && stages.len().is_multiple_of(chunks);
+        let pipeline = Pipeline::of_stages(n_layers, &stages).filter(|_| whole)?;
         Some(Placement {
             data_parallel: self.data_parallel,
             recompute: self.recompute,
-            pipeline: Pipeline::of_stages(n_layers, &stages)?,
+            pipeline,
+            schedule: self.schedule,
+            zero: self.zero,
+            shards: self.shards,
+            order: self.order,
         })
     }
 }
@@ -255,9 +331,30 @@ mod wide {
     }
 
     pub(super) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<u128, D::Error> {
-        match Either::deserialize(from)? {
+        whole(Either::deserialize(from)?)
+    }
+
+    #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+    pub(super) fn write_option<S: Serializer>(
+        value: &Option<u128>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => write(value, to),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn read_option<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<u128>, D::Error> {
+        Option::<Either>::deserialize(from)?.map(whole).transpose()
+    }
+
+    fn whole<E: Error>(found: Either) -> Result<u128, E> {
+        match found {
             Either::Number(number) => Ok(u128::from(number)),
-            Either::Digits(digits) => digits.parse().map_err(D::Error::custom),
+            Either::Digits(digits) => digits.parse().map_err(E::custom),
         }
     }
 }
@@ -271,6 +368,15 @@ mod tests {
         let units = Units { time_digits: 15, size_digits: -3, ..Units::physical() };
         assert_eq!(units.time(1_500_000_000_000_000).to_bits(), 1.5_f64.to_bits());
         assert_eq!(units.size(7).to_bits(), 7000_f64.to_bits());
+    }
+
+    #[test]
+    fn what_is_left_open_survives_json() {
+        for open in [None, Some(7), Some(u128::MAX)] {
+            let proof = Proof::Optimal { space: None, open };
+            let text = serde_json::to_string(&proof).unwrap();
+            assert_eq!(serde_json::from_str::<Proof>(&text).unwrap(), proof, "{text}");
+        }
     }
 
     #[test]

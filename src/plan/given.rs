@@ -6,10 +6,15 @@ use std::str::FromStr;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::CutSpace;
+use super::Limits;
+use super::Recompute;
+use super::StrategySpace;
 use crate::model::Module;
 use crate::model::Modules;
 use crate::parallel::ContextKind;
 use crate::parallel::Order;
+use crate::parallel::zero::Zero;
 
 /// A strategy as far as a user gives it; what is `None` is searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +48,58 @@ pub struct GivenStrategy {
     pub recompute: Option<GivenRecompute>,
     /// Where the layers are cut into stages.
     pub cut: Option<GivenCut>,
+}
+
+impl GivenStrategy {
+    /// Leaves of a space only what this strategy gives.
+    pub fn narrow(&self, space: &mut StrategySpace) {
+        let only = |number: Option<u64>, limits: &mut Limits| {
+            if let Some(number) = number {
+                *limits = Limits::only(number);
+            }
+        };
+        only(self.pipeline, &mut space.pipeline);
+        only(self.chunks, &mut space.chunks);
+        only(self.data, &mut space.data_parallel);
+        only_this(self.tensor, &mut space.tensor_parallel);
+        only_this(self.sequence_parallel, &mut space.sequence_parallel);
+        only_this(self.context, &mut space.context_parallel);
+        only_this(self.context_kind, &mut space.context_kinds);
+        only_this(self.micro_batch, &mut space.micro_batches);
+        let zero = self.zero.and_then(|stage| Zero::of_stage(usize::try_from(stage).ok()?));
+        only_this(zero, &mut space.zero);
+        only_this(zero, &mut space.zero_in_pipelines);
+        space.group = self.group.or(space.group);
+        space.shards = self.shards.or(space.shards);
+        only_this(self.order, &mut space.orders);
+        if let Some(recompute) = self.recompute {
+            let (layers, modules) = match recompute {
+                GivenRecompute::None => (Recompute::None, Modules::NONE),
+                GivenRecompute::Selective(modules) => (Recompute::None, modules),
+                GivenRecompute::Full => (Recompute::EVERY_LAYER, Modules::NONE),
+                GivenRecompute::Block(layers) => (Recompute::First(layers), Modules::NONE),
+                GivenRecompute::Stage => (Recompute::Stage, Modules::NONE),
+            };
+            space.recompute = vec![layers];
+            space.repeated = vec![modules];
+        }
+        if self.cut == Some(GivenCut::Even) {
+            space.cut = CutSpace::Even;
+        }
+    }
+
+    /// The devices that it takes, where it gives all degrees; the context degree is 1 unless given.
+    pub fn devices(&self) -> Option<u64> {
+        let degrees = [self.tensor?, self.context.unwrap_or(1), self.pipeline?, self.data?];
+        degrees.into_iter().try_fold(1_u64, u64::checked_mul)
+    }
+}
+
+/// Leaves of a list only the value that is given.
+fn only_this<T>(value: Option<T>, list: &mut Vec<T>) {
+    if let Some(value) = value {
+        *list = vec![value];
+    }
 }
 
 /// What is computed again, as a user says it.

@@ -8,7 +8,11 @@ use serde::Serialize;
 use super::Flaw;
 use super::Links;
 use super::Profile;
-use crate::hardware::network::Group;
+use super::StepStart;
+use super::wiring::Wiring;
+use crate::parallel::Grid;
+use crate::parallel::Order;
+use crate::parallel::zero::Zero;
 
 /// How the time of a batch follows from its stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,8 +21,8 @@ pub enum TimeModel {
     /// the gradients of the first stage at twice a ring's cost.
     #[serde(rename = "published")]
     Published,
-    /// One forward, one backward: each stage once, the slowest again for every further
-    /// micro-batch, then the slowest end of a stage.
+    /// One forward, one backward, or its interleaved form: as the passes follow each other, then
+    /// what follows the last of each rank.
     #[serde(rename = "1f1b")]
     OneForwardOneBackward,
 }
@@ -46,6 +50,39 @@ pub struct PerParameter {
     pub step_per_gibi: u64,
 }
 
+/// Which gradients are exchanged together while the last backward pass still runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Buckets {
+    /// Those of a whole virtual stage, when its last backward pass has ended.
+    Stages,
+    /// Those of each layer.
+    Layers,
+    /// On the first rank's first virtual stage those of so many parameters, at least `least` and
+    /// `per_replica` for each replica; everywhere else those of a whole virtual stage.
+    FirstRank {
+        /// Parameters.
+        least: u64,
+        /// Parameters for each replica.
+        per_replica: u64,
+    },
+}
+
+/// What follows the passes of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndRules {
+    /// When a rank may step.
+    pub step_start: StepStart,
+    /// Which gradients are exchanged together.
+    pub buckets: Buckets,
+}
+
+impl EndRules {
+    /// Each rank exchanges all of its gradients when it has done its last pass, and steps.
+    pub const PLAIN: Self = Self { step_start: StepStart::OwnGradients, buckets: Buckets::Stages };
+}
+
 /// What is trained with, and on how much.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,14 +91,18 @@ pub struct Job {
     pub micro_batches: u64,
     /// Devices that may be used.
     pub devices: u64,
-    /// Memory of one device.
+    /// Memory of one device that a plan may fill.
     pub memory: u64,
+    /// Memory that one device has.
+    pub installed: u64,
     /// What connects the devices.
     pub links: Links,
     /// What one parameter costs.
     pub per_parameter: PerParameter,
     /// How the time of a batch is counted.
     pub time_model: TimeModel,
+    /// What follows its passes.
+    pub ends: EndRules,
 }
 
 impl Job {
@@ -84,35 +125,18 @@ impl Job {
         }
     }
 
-    /// Ticks until `size` has reached the next stage.
-    ///
-    /// Devices are numbered tensor-parallel first, then data-parallel, then by stage: the stages
-    /// of a pipeline are `width · data_parallel` apart.
-    pub fn send(&self, size: u64, width: u64, data_parallel: u64, n_stages: u64) -> u64 {
-        let group = Group::along(n_stages, width * data_parallel);
-        self.links.send(size, group, self.devices)
-    }
-
-    /// Ticks until the copies of a stage have added up the gradients of `parameters`.
-    pub fn exchange(&self, parameters: u64, width: u64, data_parallel: u64) -> u64 {
-        let group = Group::along(data_parallel, width);
-        self.links.all_reduce(parameters * self.per_parameter.gradient, group, self.devices)
+    /// The devices of plain pipelines of so many stages: nothing shared, in the usual order.
+    pub fn plain_wiring(&self, profile: &Profile, data_parallel: u64, stages: u64) -> Wiring<'_> {
+        let Profile { width, context, .. } = *profile;
+        let grid = Grid { tensor: width, context, data: data_parallel, pipeline: stages };
+        let replicas = data_parallel.saturating_mul(context);
+        Wiring::new(self, grid, Order::default(), Zero::Nothing, replicas)
     }
 
     /// Ticks that no number of copies among these can beat for the same exchange.
     pub fn least_exchange(&self, parameters: u64, width: u64, copies: RangeInclusive<u64>) -> u64 {
         let size = parameters * self.per_parameter.gradient;
         self.links.least_all_reduce(size, width, copies, self.devices)
-    }
-
-    /// Ticks until the first and the last of `n_stages` stages have added up the gradients of a
-    /// table of `tied` parameters that both hold; none where there is no such table, or one stage.
-    pub fn tied_exchange(&self, tied: u64, width: u64, data_parallel: u64, n_stages: u64) -> u64 {
-        if tied == 0 || n_stages <= 1 {
-            return 0;
-        }
-        let group = Group::along(2, width * data_parallel * (n_stages - 1));
-        self.links.all_reduce(tied * self.per_parameter.gradient, group, self.devices)
     }
 
     /// Ticks of the optimizer step over `parameters`, rounded up.
@@ -125,7 +149,8 @@ impl Job {
     pub fn validate(&self, profile: &Profile) -> Result<(), Flaw> {
         profile.validate()?;
         let counts = [("devices", self.devices), ("micro-batches", self.micro_batches)];
-        for (what, found) in counts.into_iter().chain([("width", profile.width)]) {
+        let degrees = [("width", profile.width), ("context degree", profile.context)];
+        for (what, found) in counts.into_iter().chain(degrees) {
             if found == 0 || found > Self::LARGEST_COUNT {
                 return Err(Flaw::Count { what, found });
             }

@@ -32,26 +32,41 @@ pub enum Links {
 }
 
 impl Links {
-    /// Ticks until `size` has gone from each of `group` to the next, of `devices` in use.
-    pub(super) fn send(&self, size: u64, group: Group, devices: u64) -> u64 {
+    /// Ticks until `size` has gone from each of `group` to the next, and where it `wraps` from the
+    /// last to the first, of `devices` in use.
+    pub(super) fn send(&self, size: u64, group: Group, wraps: bool, devices: u64) -> u64 {
         match *self {
             Self::Rate { power, rate, longest } => capped(scaled(size, power, rate), longest),
             Self::Network(network) => {
-                network.topology().time(Exchange::Send, Bytes(size), group, devices).0
+                let exchange = if wraps { Exchange::RingSend } else { Exchange::Send };
+                network.topology().time(exchange, Bytes(size), group, devices).0
             }
         }
     }
 
-    /// Ticks until all of `group` hold the sum of a tensor of `size`.
-    pub(super) fn all_reduce(&self, size: u64, group: Group, devices: u64) -> u64 {
+    /// Ticks until all of `group` have done an exchange of a tensor of `size`.
+    pub(super) fn collective(
+        &self,
+        kind: CollectiveKind,
+        size: u64,
+        group: Group,
+        devices: u64,
+    ) -> u64 {
         match *self {
             Self::Rate { power, rate, longest } => {
-                let members = u128::from(group.size());
+                let members = u128::from(group.size().max(1));
                 let once = scaled(size, power, rate);
-                capped((2 * (members - 1)).saturating_mul(once).div_ceil(members), longest)
+                let times = match kind {
+                    CollectiveKind::AllReduce => 2 * (members - 1),
+                    CollectiveKind::Send => members,
+                    CollectiveKind::AllGather
+                    | CollectiveKind::ReduceScatter
+                    | CollectiveKind::AllToAll => members - 1,
+                };
+                capped(times.saturating_mul(once).div_ceil(members), longest)
             }
             Self::Network(network) => {
-                let exchange = Exchange::Collective(CollectiveKind::AllReduce);
+                let exchange = Exchange::Collective(kind);
                 network.topology().time(exchange, Bytes(size), group, devices).0
             }
         }
@@ -68,9 +83,12 @@ impl Links {
     ) -> u64 {
         match *self {
             // At one rate for all, a larger group is never faster.
-            Self::Rate { .. } => {
-                self.all_reduce(size, Group::along(*members.start(), stride), devices)
-            }
+            Self::Rate { .. } => self.collective(
+                CollectiveKind::AllReduce,
+                size,
+                Group::along(*members.start(), stride),
+                devices,
+            ),
             Self::Network(network) => {
                 let exchange = Exchange::Collective(CollectiveKind::AllReduce);
                 network.topology().least(exchange, Bytes(size), stride, members, devices).0
@@ -141,7 +159,8 @@ mod tests {
     #[test]
     fn a_rate_divides_exactly_and_rounds_up() {
         let send = |power, rate, size| {
-            Links::Rate { power, rate, longest: 1 << 40 }.send(size, Group::along(2, 1), 2)
+            let links = Links::Rate { power, rate, longest: 1 << 40 };
+            links.send(size, Group::along(2, 1), false, 2)
         };
         assert_eq!(send(2, 3, 6), 200);
         assert_eq!(send(2, 3, 1), 34);
@@ -154,7 +173,8 @@ mod tests {
     #[test]
     fn a_ring_moves_twice_all_but_its_own_part() {
         let links = Links::Rate { power: 0, rate: 1, longest: u64::MAX };
-        let time = |size: u64| links.all_reduce(12, Group::along(size, 1), 64);
+        let all_reduce = CollectiveKind::AllReduce;
+        let time = |size: u64| links.collective(all_reduce, 12, Group::along(size, 1), 64);
         assert_eq!(time(1), 0);
         assert_eq!(time(4), 18);
         assert!((1..50).all(|n| time(n) <= time(n + 1)));

@@ -24,6 +24,15 @@ pub struct LayerProfile {
     /// `forward` and `backward`, and may run beside computation there.
     #[serde(default)]
     pub collectives: u64,
+    /// Of these, the ticks inside the backward pass.
+    #[serde(default)]
+    pub backward_collectives: u64,
+    /// What a running pass holds for a moment beside what is kept.
+    #[serde(default)]
+    pub working: u64,
+    /// Whether the layer may run its forward pass again by itself, keeping its input only.
+    #[serde(default)]
+    pub repeatable: bool,
 }
 
 /// A tensor that one layer makes and a later one reads.
@@ -44,6 +53,9 @@ pub struct Edge {
 pub struct Profile {
     /// Devices that share a tensor-parallel layer.
     pub width: u64,
+    /// Devices that share the tokens of each sequence.
+    #[serde(default = "one")]
+    pub context: u64,
     /// The distinct layers.
     pub kinds: Vec<LayerProfile>,
     /// The layers in order, each by its kind.
@@ -56,6 +68,10 @@ pub struct Profile {
     /// are in different stages, the last stage holds a copy. 0 where nothing is shared.
     #[serde(default)]
     pub tied: u64,
+}
+
+fn one() -> u64 {
+    1
 }
 
 /// A profile that contradicts itself.
@@ -108,6 +124,19 @@ pub enum Flaw {
         /// Times or sizes.
         what: &'static str,
     },
+}
+
+impl LayerProfile {
+    /// Ticks of the forward pass without exchanges among the devices that share the layer.
+    pub fn forward_alone(&self) -> u64 {
+        let exchanged = self.collectives.saturating_sub(self.backward_collectives);
+        self.forward.saturating_sub(exchanged)
+    }
+
+    /// The same of the backward pass.
+    pub fn backward_alone(&self) -> u64 {
+        self.backward.saturating_sub(self.backward_collectives)
+    }
 }
 
 impl Profile {
@@ -164,6 +193,21 @@ impl Profile {
         Ok(())
     }
 
+    /// Whether each layer reads the one before it, and nothing else crosses.
+    pub fn is_plain_chain(&self) -> bool {
+        let next = |(place, edge): (usize, &Edge)| edge.from == place && edge.to == place + 1;
+        self.edges.len() + 1 == self.n_layers() && self.edges.iter().enumerate().all(next)
+    }
+
+    /// What each layer reads of the others.
+    pub fn inputs(&self) -> Vec<u64> {
+        let mut inputs = vec![0; self.n_layers()];
+        for edge in &self.edges {
+            inputs[edge.to] += edge.size;
+        }
+        inputs
+    }
+
     /// Whether every layer is followed by the next: then stages are runs of layers. Further edges
     /// may skip.
     pub fn is_chain(&self) -> bool {
@@ -190,10 +234,14 @@ pub(crate) mod tests {
             activations: 1,
             tensor_parallel: true,
             collectives: 0,
+            backward_collectives: 0,
+            working: 0,
+            repeatable: true,
         });
         let n = times.len();
         Profile {
             width: 1,
+            context: 1,
             kinds: kinds.collect(),
             sequence: (0..n).collect(),
             ids: (0..).take(n).collect(),

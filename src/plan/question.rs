@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::Recompute;
+use super::StrategySpace;
 use super::TimeModel;
 use super::schedule::Rule;
 use crate::model::Attention;
+use crate::model::Masked;
 use crate::model::Optimizer;
 
 /// A file by name, with its text where it is not built in.
@@ -20,18 +21,6 @@ pub struct Source {
     pub name: String,
     /// What stands in it; `None` for a built-in one.
     pub text: Option<String>,
-}
-
-/// Degrees that a user gives: stages, copies of the pipeline, devices that share a layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GivenDegrees {
-    /// Stages of a pipeline.
-    pub pipeline: u64,
-    /// Copies of the pipeline.
-    pub data_parallel: u64,
-    /// Devices that share a layer.
-    pub tensor_parallel: u64,
 }
 
 /// A whole question about one model on one chip.
@@ -52,22 +41,18 @@ pub struct Question {
     pub devices: u64,
     /// Sequences in a batch.
     pub global_batch: u64,
-    /// Sequences in a micro-batch, any of these.
-    pub micro_batches: Vec<u64>,
-    /// Tensor-parallel widths, any of these.
-    pub tensor_parallel: Vec<u64>,
-    /// What may be computed again, any of these.
-    pub recompute: Vec<Recompute>,
+    /// What may be chosen.
+    pub space: StrategySpace,
+    /// Thousandths of a device's memory that plans leave free.
+    pub reserve_per_mille: i64,
     /// What is held for each parameter.
     pub optimizer: Optimizer,
     /// What attention leaves behind for the backward pass.
     pub attention: Attention,
-    /// Whether norms, dropouts and residual adds are divided along the sequence.
-    pub sequence_parallel: bool,
+    /// Whether fused attention computes what a causal mask hides.
+    pub masked: Masked,
     /// How the time of a batch is defined.
     pub time_model: TimeModel,
     /// What a spread operator leaves to others.
     pub rule: Rule,
-    /// Degrees that were given, layers cut evenly; `None` where they were searched.
-    pub strategy: Option<GivenDegrees>,
 }

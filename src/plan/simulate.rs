@@ -24,10 +24,8 @@ pub struct Event {
 /// How a batch went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Simulation {
-    /// When each stage has done its last backward pass.
+    /// When each rank has done its last backward pass.
     pub finished: Vec<u64>,
-    /// When the last stage to end has exchanged its gradients and stepped.
-    pub time_per_batch: u64,
 }
 
 /// What one pipeline works on for one batch.
@@ -52,21 +50,19 @@ const MOST_PASSES: u128 = 1 << 26;
 /// The fewest periods after which a repetition is looked for.
 const FIRST_PERIODS: u64 = 8;
 
-/// Plays the batch of a placement in the order of 1F1B. `watch` sees every pass, of each stage in
-/// the order in which the stage runs them. `None` where there are too many to play.
-pub fn simulate(cost: &Cost, watch: impl FnMut(Event)) -> Option<Simulation> {
+/// Plays the batch of a placement. `watch` sees every pass, of each rank in the order in which it
+/// runs them. `None` where there are too many to play.
+pub fn simulate(
+    cost: &Cost,
+    (order, delay): (PassOrder, u64),
+    watch: impl FnMut(Event),
+) -> Option<Simulation> {
     let times: Vec<StageTime> = cost.stages.iter().map(|stage| stage.time).collect();
-    let batch = PipelinedBatch {
-        order: PassOrder::OneForwardOneBackward,
-        ranks: times.len(),
-        micro_batches: cost.micro_batches,
-        times: &times,
-        delay: 0,
-    };
+    let ranks = cost.ranks.len();
+    let micro_batches = cost.micro_batches;
+    let batch = PipelinedBatch { order, ranks, micro_batches, times: &times, delay };
     let finished = batch.play(watch)?;
-    let ends = finished.iter().zip(&cost.stages).map(|(at, stage)| at.checked_add(stage.end()));
-    let time_per_batch = ends.max()??;
-    Some(Simulation { finished, time_per_batch })
+    Some(Simulation { finished: finished[..ranks].to_vec() })
 }
 
 /// Ticks of the batch of a placement in the order of 1F1B, exactly, whatever the number of passes:
@@ -74,7 +70,7 @@ pub fn simulate(cost: &Cost, watch: impl FnMut(Event)) -> Option<Simulation> {
 pub fn exact_time(cost: &Cost) -> Option<u64> {
     let times: Vec<StageTime> = cost.stages.iter().map(|stage| stage.time).collect();
     let finished = one_f_one_b::stage_ends(&times, cost.micro_batches);
-    let ends = finished.iter().zip(&cost.stages).map(|(at, stage)| at + u128::from(stage.end()));
+    let ends = finished.iter().zip(&cost.ranks).map(|(at, rank)| at + rank.after.all());
     u64::try_from(ends.max()?).ok()
 }
 

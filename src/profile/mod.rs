@@ -23,6 +23,7 @@ use crate::model::op::CoreKind;
 use crate::model::op::Op;
 use crate::parallel::Share;
 use crate::plan::Edge;
+use crate::plan::EndRules;
 use crate::plan::Job;
 use crate::plan::LayerProfile;
 use crate::plan::Links;
@@ -32,6 +33,7 @@ use crate::plan::Profile;
 use crate::plan::TimeModel;
 use crate::schedule::Limits;
 use crate::schedule::Rule;
+use crate::units::Bytes;
 use crate::units::Time;
 use pass::PassGraph;
 use pass::PassTime;
@@ -49,8 +51,9 @@ pub struct LayerPasses {
     pub forward: PassTime,
     /// From loss to gradients.
     pub backward: PassTime,
-    /// What the exchanges in both take on the network, beside computation or not.
-    pub collectives: Time,
+    /// What the exchanges in both take on the network, beside computation or not: forward,
+    /// backward.
+    pub collectives: [Time; 2],
 }
 
 impl LayerGraphs {
@@ -80,7 +83,7 @@ impl LayerGraphs {
             Ok(LayerPasses {
                 forward: time(forward, &there),
                 backward: time(backward, &back),
-                collectives: exchanged(&layer.forward, &there) + exchanged(&layer.backward, &back),
+                collectives: [exchanged(&layer.forward, &there), exchanged(&layer.backward, &back)],
             })
         });
         measured.collect()
@@ -94,15 +97,34 @@ fn exchanged(ops: &Dag<Op>, costs: &[OpCosts]) -> Time {
 }
 
 /// The profile of `share` where its kinds of layer take `passes`.
-pub fn profile(share: &Share, passes: &[LayerPasses]) -> Profile {
-    let kinds = share.kinds.iter().zip(passes).map(|(layer, passes)| LayerProfile {
+pub fn profile(share: &Share, passes: &[LayerPasses], time_model: TimeModel) -> Profile {
+    let mut profile = untimed(share, time_model);
+    for (kind, passes) in profile.kinds.iter_mut().zip(passes) {
+        kind.forward = passes.forward.time.0;
+        kind.backward = passes.backward.time.0;
+        kind.collectives = passes.collectives[0].0 + passes.collectives[1].0;
+        kind.backward_collectives = passes.collectives[1].0;
+    }
+    profile
+}
+
+/// The same where passes take no time: what memory alone asks. The published time model knows
+/// nothing of what a running pass holds for a moment.
+pub fn untimed(share: &Share, time_model: TimeModel) -> Profile {
+    let published = time_model == TimeModel::Published;
+    let kinds = share.kinds.iter().map(|layer| LayerProfile {
         name: layer.name.clone(),
-        forward: passes.forward.time.0,
-        backward: passes.backward.time.0,
+        forward: 0,
+        backward: 0,
         parameters: layer.parameters,
-        activations: layer.kept.0,
+        activations: layer.kept.0 - if published { 0 } else { layer.passing.0 },
         tensor_parallel: layer.tensor_parallel,
-        collectives: passes.collectives.0,
+        collectives: 0,
+        backward_collectives: 0,
+        working: if published { 0 } else { layer.working.0 },
+        // The first layer reads ids, the last ends in the loss: what stands between can be repeated
+        // from its input.
+        repeatable: layer.input > Bytes::ZERO && layer.output > Bytes::ZERO,
     });
     let sequence = share.sequence.clone();
     let edges = (1..sequence.len()).map(|to| Edge {
@@ -112,6 +134,7 @@ pub fn profile(share: &Share, passes: &[LayerPasses]) -> Profile {
     });
     Profile {
         width: share.setting.tensor_parallel,
+        context: share.setting.context,
         kinds: kinds.collect(),
         ids: ids(&sequence),
         edges: edges.collect(),
@@ -160,6 +183,7 @@ pub fn job(
         micro_batches,
         devices: cluster.devices,
         memory: chip.design().hbm.0,
+        installed: chip.design().hbm.0,
         links: Links::Network(cluster.network),
         per_parameter: PerParameter {
             weight: optimizer.weight().0,
@@ -168,5 +192,6 @@ pub fn job(
             step_per_gibi: step.time.0,
         },
         time_model,
+        ends: EndRules::PLAIN,
     })
 }

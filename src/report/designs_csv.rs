@@ -29,17 +29,21 @@ const BY_SIZE: [&str; 4] = ["status", "bound", "value", "least_value"];
 const BY_SIZE_AND_MODEL: [&str; 3] = ["time_per_batch_s", "energy_per_batch_j", "devices_used"];
 
 /// What is told of each model on an evaluated design with the best size of memory.
-const BY_MODEL: [&str; 12] = [
+const BY_MODEL: [&str; 16] = [
     "time_per_batch_s",
     "throughput_sequences_per_s",
     "tokens_per_s",
     "mfu",
     "energy_per_token_j",
     "average_power_w",
+    "strategy",
     "data_parallel",
-    "pipeline_stages",
+    "pipeline",
+    "chunks",
     "tensor_parallel",
+    "context_parallel",
     "micro_batch",
+    "zero",
     "recompute",
     "devices_used",
 ];
@@ -172,20 +176,29 @@ fn row(
 ) -> io::Result<()> {
     let peak = setup.chip(design, hbm).peak_flops_per_second();
     let rates = setup.rates(model, peak, chosen);
+    let strategy = &chosen.strategy;
     write!(
         out,
-        ",{},{},{},{},{},{},{},{},{},{},{},{}",
+        ",{},{},{},{},{},{}",
         chosen.standing.time.seconds(),
         rates.sequences_per_s,
         rates.tokens_per_s,
         rates.mfu,
         rates.energy_per_token_j,
         chosen.average_power(),
-        chosen.data_parallel,
-        chosen.stages,
-        chosen.tensor_parallel,
-        chosen.micro_batch,
-        chosen.recompute,
+    )?;
+    // The sentence has commas of its own, and never a quotation mark.
+    write!(
+        out,
+        ",\"{strategy}\",{},{},{},{},{},{},{},{},{}",
+        strategy.data_parallel,
+        strategy.pipeline,
+        strategy.schedule.chunks(),
+        strategy.tensor_parallel,
+        strategy.context_parallel,
+        strategy.micro_batch,
+        strategy.zero.stage(),
+        strategy.recompute,
         chosen.devices
     )
 }

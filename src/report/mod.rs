@@ -2,6 +2,7 @@
 //!
 //! Not here: where the text goes (see `cli`), and any decision about it.
 
+pub mod course;
 pub mod design;
 pub mod designs_csv;
 pub mod estimate;

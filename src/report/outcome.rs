@@ -3,12 +3,15 @@
 use std::io;
 use std::io::Write;
 
+use super::placement::described;
 use super::quantity::bytes;
 use super::quantity::grouped;
 use super::quantity::percent;
 use super::quantity::sentence;
 use super::quantity::shown;
 use super::quantity::si;
+use super::quantity::span;
+use super::quantity::wrapped;
 use crate::compare::STOPPED;
 use crate::search::DesignFacts;
 use crate::search::Entry;
@@ -139,19 +142,17 @@ fn plan(result: &ModelResult, outcome: &Outcome, out: &mut dyn Write) -> io::Res
     writeln!(out, "How to train{named} on it")?;
     writeln!(out, "  {:<16}{}", "strategy", result.strategy.sentence)?;
     let simulated = match result.simulated_time_per_batch_s {
-        Some(time) if time > result.time_per_batch_s * (1.0 + 1e-9) => {
-            format!(" (simulated {}: more than the closed form)", si(time, "s"))
-        }
-        Some(time) => format!(" (simulated {})", si(time, "s")),
+        Some(time) => format!(" (simulated {})", span(time)),
         None => String::new(),
     };
-    writeln!(out, "  {:<16}{}{simulated}", "time per batch", si(result.time_per_batch_s, "s"))?;
+    writeln!(out, "  {:<16}{}{simulated}", "time per batch", span(result.time_per_batch_s))?;
     writeln!(
         out,
-        "  {:<16}{} sequences/s, {} tokens/s",
+        "  {:<16}{} sequences/s, {} tokens/s, {} tokens/s per device",
         "throughput",
         significant(result.throughput_sequences_per_s),
-        grouped(whole(result.tokens_per_s))
+        grouped(whole(result.tokens_per_s)),
+        grouped(whole(result.tokens_per_s / result.strategy.devices_used as f64))
     )?;
     writeln!(
         out,
@@ -281,6 +282,10 @@ fn proof(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  {}", sentence(&outcome.proof.statement))?;
     if outcome.proof.complete && outcome.winner.is_some() {
         writeln!(out, "  {SCOPE}")?;
+    }
+    let strategies = format!("Strategies: {}.", described(&outcome.request.strategies));
+    for line in wrapped(&strategies, 98).lines() {
+        writeln!(out, "  {line}")?;
     }
     writeln!(
         out,

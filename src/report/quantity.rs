@@ -100,6 +100,34 @@ pub fn time(span: Time) -> String {
     si(span.seconds(), "s")
 }
 
+/// Seconds as a planner reads them: long ones in minutes and hours.
+pub fn span(seconds: f64) -> String {
+    match seconds {
+        s if s < 119.5 => si(s, "s"),
+        s if s < 7170.0 => format!("{} min", three_digits(s / 60.0)),
+        s => format!("{} h", three_digits(s / 3600.0)),
+    }
+}
+
+/// A paragraph in lines of at most `width` characters, as far as its words allow.
+pub fn wrapped(paragraph: &str, width: usize) -> String {
+    let mut text = String::with_capacity(paragraph.len());
+    let mut used = 0;
+    for word in paragraph.split(' ') {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > width {
+            text.push('\n');
+            used = 0;
+        } else if used > 0 {
+            text.push(' ');
+            used += 1;
+        }
+        text.push_str(word);
+        used += length;
+    }
+    text
+}
+
 /// A share of one as a percentage.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -154,5 +182,22 @@ mod tests {
         assert_eq!(plain(2.5e-9), "2.50000e-9");
         assert_eq!(time(Time(1_234_567)), "1.23 µs");
         assert_eq!(percent(0.98765), "98.8 %");
+    }
+
+    #[test]
+    fn long_times_are_in_minutes_and_hours() {
+        let cases = [(2.5e-3, "2.5 ms"), (100.0, "100 s"), (150.0, "2.5 min"), (9000.0, "2.5 h")];
+        for (seconds, said) in cases {
+            assert_eq!(span(seconds), said);
+        }
+    }
+
+    #[test]
+    fn a_paragraph_keeps_its_words_and_its_width() {
+        let paragraph = "none of these words is longer than a line of twenty";
+        let lines = wrapped(paragraph, 20);
+        assert!(lines.lines().all(|line| line.chars().count() <= 20), "{lines}");
+        assert_eq!(lines.replace('\n', " "), paragraph);
+        assert_eq!(wrapped("unbreakable", 4), "unbreakable");
     }
 }

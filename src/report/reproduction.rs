@@ -32,7 +32,7 @@ pub fn row(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         return writeln!(out, "| {name} | nothing fits: {reason} | | | | | | | | | |");
     };
     let Some(result) = winner.results.first() else { return Ok(()) };
-    let strategy = &result.strategy;
+    let strategy = &result.strategy.degrees;
     let ratio = |at: usize| {
         let ratio = outcome.baselines.get(at).and_then(|baseline| baseline.winner_ratio);
         ratio.map_or("does not fit".to_owned(), |ratio| format!("{ratio:.2}"))
@@ -44,7 +44,7 @@ pub fn row(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         "| {name} | {} | d={} s={} t={} mb={} {} | {:.1} | {} | {} | {} | {} | {} | {} | {} |",
         design_line(&winner.design),
         strategy.data_parallel,
-        strategy.pipeline_stages,
+        strategy.pipeline,
         strategy.tensor_parallel,
         strategy.micro_batch,
         strategy.recompute,

@@ -46,7 +46,7 @@ impl Outcome {
     /// The value of `schema`.
     pub const SCHEMA: &str = "phaze-outcome";
     /// The version of the schema that this program writes and reads.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 }
 
 /// A model of the request.

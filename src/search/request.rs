@@ -12,9 +12,10 @@ use super::objective::Objective;
 use crate::estimate::VectorCosts;
 use crate::hardware::DesignSpace;
 use crate::model::Attention;
+use crate::model::Masked;
 use crate::model::Optimizer;
-use crate::plan::Recompute;
 use crate::plan::Source;
+use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::plan::schedule::Rule;
 
@@ -30,18 +31,16 @@ pub struct Request {
     pub devices: u64,
     /// Sequences in a batch.
     pub global_batch: u64,
-    /// Sequences in a micro-batch, any of these.
-    pub micro_batches: Vec<u64>,
-    /// Tensor-parallel widths, any of these that a model allows.
-    pub tensor_parallel: Vec<u64>,
-    /// What may be computed again, any of these.
-    pub recompute: Vec<Recompute>,
+    /// What may be chosen on each chip.
+    pub strategies: StrategySpace,
+    /// Thousandths of a device's memory that plans leave free.
+    pub reserve_per_mille: i64,
     /// What is held for each parameter.
     pub optimizer: Optimizer,
     /// What attention leaves behind for the backward pass.
     pub attention: Attention,
-    /// Whether norms, dropouts and residual adds are divided along the sequence.
-    pub sequence_parallel: bool,
+    /// Whether fused attention computes what a causal mask hides.
+    pub masked: Masked,
     /// How the time of a batch is defined.
     pub time_model: TimeModel,
     /// What a spread operator leaves to others.

@@ -2,7 +2,6 @@
 //! again and compare.
 
 use super::ProofByHbm;
-use crate::plan::Recompute;
 
 /// What a proof says of the whole space.
 #[derive(Clone, Copy, Debug)]
@@ -55,25 +54,6 @@ impl Proved<'_> {
             None => format!("Proved: {counts}."),
         }
     }
-}
-
-/// A strategy in a sentence.
-pub fn strategy(
-    data_parallel: u64,
-    stages: u64,
-    tensor_parallel: u64,
-    micro_batch: u64,
-    recompute: Recompute,
-) -> String {
-    let recompute = match recompute {
-        Recompute::None => "no recompute",
-        Recompute::Full => "full recompute",
-        Recompute::Stage => "recompute by stage",
-    };
-    format!(
-        "{data_parallel} replicas x {stages} stages x {tensor_parallel} wide, micro-batch \
-         {micro_batch}, {recompute}"
-    )
 }
 
 /// Why nothing fits although something would without a cap of power.

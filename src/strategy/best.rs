@@ -6,8 +6,8 @@
 //! once; every other price is that of each shape's fastest cut ([`cheapest`]).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::Degrees;
 use super::Terms;
 use super::bound::Figures;
 use super::bound::SpaceBound;
@@ -18,6 +18,7 @@ use super::fastest;
 use super::price::Price;
 use super::price::Standing;
 use super::training::Division;
+use super::training::Sharded;
 use super::training::Training;
 use crate::estimate::EstimateTable;
 use crate::estimate::TooLarge;
@@ -26,15 +27,13 @@ use crate::placement::Found;
 use crate::placement::Rank;
 use crate::plan::Flaw;
 use crate::plan::Job;
-use crate::plan::Placement;
 use crate::plan::Profile;
-use crate::plan::Recompute;
-use crate::plan::cost;
+use crate::plan::Strategy;
 use crate::profile::LayerPasses;
-use crate::profile::even_cut;
 use crate::profile::job;
 use crate::profile::pass::PassTime;
 use crate::profile::profile;
+use crate::profile::untimed;
 use crate::schedule::ProofKind;
 use crate::units::Time;
 
@@ -56,16 +55,17 @@ pub struct Planner<'a> {
 pub struct Best {
     /// In figures.
     pub chosen: Chosen,
-    /// Which division of the model.
-    pub division: usize,
+    /// The model divided so.
+    pub division: Arc<Division>,
     /// Which layers form which stage.
     pub found: Found,
     /// The layers at that width and micro-batch.
     pub profile: Profile,
     /// What was asked of the placement.
     pub job: Job,
-    /// Whether the strategy was given, not searched.
-    pub given: bool,
+    /// Ticks that no layout of virtual stages can beat, where some are outside the declared family
+    /// and could be faster.
+    pub open: Option<u128>,
 }
 
 /// Why a division cannot be timed on a chip.
@@ -88,8 +88,11 @@ pub(super) struct Timed {
 }
 
 /// How good a strategy is; less is better. Among equals the faster wins, then fewer devices, fewer
-/// stages, and the division and recompute choice that come first.
-pub(super) type Score = (u128, Rank, usize, Recompute);
+/// virtual stages, and the choice and division that come first.
+pub(super) type Score = (u128, Rank, Way);
+
+/// Which division of the model, and what replicas exchange inside its layers.
+pub(super) type Way = (usize, Option<Sharded>);
 
 /// A strategy that was found, and how good it is.
 #[derive(Clone, Debug)]
@@ -98,9 +101,17 @@ pub(super) struct Candidate {
     pub found: Found,
 }
 
+/// The best strategy, and what is left open.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Searched {
+    pub best: Option<Candidate>,
+    /// Ticks that no layout outside a declared family can beat.
+    pub open: Option<u128>,
+}
+
 /// Divisions timed on one chip, each when first asked for; `None` where an operator is too large to
 /// be timed: such a division is left out.
-pub(super) type TimedDivisions = BTreeMap<usize, Option<Timed>>;
+pub(super) type TimedDivisions = BTreeMap<Way, Option<Timed>>;
 
 impl Planner<'_> {
     /// The best way to train on a chip, whose bounds were prepared; `None` where nothing fits.
@@ -111,13 +122,15 @@ impl Planner<'_> {
         };
         let mut variants = bound.variants(self.terms, self.training, chip, figures);
         let price = |variant: &Variant| self.terms.price.of(variant.least);
-        variants.sort_unstable_by_key(|v| (price(v), v.division, v.recompute));
+        variants.sort_unstable_by_key(|v| (price(v), v.division, v.sharded, v.recompute));
         let mut timed = TimedDivisions::new();
-        let Candidate { score, found } = self.search(chip, &variants, &mut timed)?;
-        let least = self.least_price(chip, &variants, &timed, score.0);
-        let (_, _, division, _) = score;
-        let timed = timed.remove(&division).flatten()?;
-        Some(self.settled(chip, division, found, timed, least))
+        let Searched { best, open } = self.search((chip, bound), &variants, &mut timed);
+        let Candidate { score, found } = best?;
+        let least = self.least_price((chip, bound), &variants, &timed, score.0);
+        let (_, _, way) = score;
+        let timed = timed.remove(&way).flatten()?;
+        let open = open.filter(|&least| least < found.rank.time);
+        Some(Best { open, ..self.settled(chip, way, found, timed, least) })
     }
 
     /// The best way to train on any chip.
@@ -132,45 +145,24 @@ impl Planner<'_> {
         SpaceBound::new(self.terms, self.training, arrays, &[design.hbm])
     }
 
-    /// The best way to train with given degrees, repeated layers cut evenly: over micro-batches and
-    /// recompute choices. `None` where no such way fits.
-    pub fn given(&self, chip: &Accelerator, degrees: Degrees) -> Option<Best> {
-        let mut best: Option<(Candidate, Timed)> = None;
-        for (at, division) in self.training.divisions.iter().enumerate() {
-            if division.share.setting.tensor_parallel != degrees.tensor_parallel {
-                continue;
-            }
-            let Some(timed) = self.timed(division, chip) else { continue };
-            for &recompute in &self.terms.recompute {
-                let Some(found) = evenly_cut(&timed, degrees, recompute) else { continue };
-                let Some(standing) = self.standing(chip, division, &timed, &found) else {
-                    continue;
-                };
-                let score = (self.terms.price.of(standing), found.rank, at, recompute);
-                if best.as_ref().is_none_or(|(known, _)| score < known.score) {
-                    best = Some((Candidate { score, found }, timed.clone()));
-                }
-            }
-        }
-        let (Candidate { score, found }, timed) = best?;
-        let settled = self.settled(chip, score.2, found, timed, score.0);
-        Some(Best { given: true, ..settled })
-    }
-
-    /// The profile and the job of one division on a chip.
+    /// What memory asks of one division on a chip: its profile, in which nothing takes time, and the
+    /// job.
     pub fn asked(&self, at: usize, chip: &Accelerator) -> Result<(Profile, Job), Untimed> {
-        let Timed { profile, job, .. } = self.measure(&self.training.divisions[at], chip)?;
+        let division = &self.training.divisions[at];
+        let job = self.job(division, chip)?;
+        let profile = untimed(&division.share, self.terms.time_model);
+        job.validate(&profile)?;
         Ok((profile, job))
     }
 
     fn search(
         &self,
-        chip: &Accelerator,
+        (chip, bound): (&Accelerator, &SpaceBound),
         variants: &[Variant],
         timed: &mut TimedDivisions,
-    ) -> Option<Candidate> {
+    ) -> Searched {
         if self.terms.price == Price::Time && self.terms.power_cap_w.is_none() {
-            fastest::search(self, chip, variants, timed)
+            fastest::search(self, (chip, bound), variants, timed)
         } else {
             cheapest::search(self, chip, variants, timed)
         }
@@ -179,7 +171,7 @@ impl Planner<'_> {
     /// The price if every schedule that is not proved ended at its bound; else the price itself.
     fn least_price(
         &self,
-        chip: &Accelerator,
+        on: (&Accelerator, &SpaceBound),
         variants: &[Variant],
         timed: &TimedDivisions,
         price: u128,
@@ -198,33 +190,44 @@ impl Planner<'_> {
                 kind.backward = passes.backward.proof.lower_bound.min(kind.backward);
             }
         }
-        let found = self.search(chip, variants, &mut shorter);
-        found.map_or(price, |candidate| candidate.score.0.min(price))
+        let found = self.search(on, variants, &mut shorter);
+        found.best.map_or(price, |candidate| candidate.score.0.min(price))
     }
 
     fn settled(
         &self,
         chip: &Accelerator,
-        at: usize,
+        way: Way,
         found: Found,
         timed: Timed,
         least_price: u128,
     ) -> Best {
-        let division = &self.training.divisions[at];
-        let standing = self.measured(chip, division, &timed, &found);
+        let division = self.training.division(way.0, way.1, self.terms);
+        let standing = self.measured(chip, &division, &timed, &found);
         let setting = &division.share.setting;
+        let placement = &found.placement;
         let chosen = Chosen {
             standing,
             least_price,
-            tensor_parallel: setting.tensor_parallel,
-            micro_batch: setting.micro_batch,
-            recompute: found.placement.recompute,
-            data_parallel: found.placement.data_parallel,
-            stages: found.rank.stages as u64,
+            strategy: Strategy {
+                tensor_parallel: setting.tensor_parallel,
+                sequence_parallel: setting.sequence_parallel,
+                context_parallel: setting.context,
+                context_kind: setting.context_kind,
+                pipeline: placement.ranks() as u64,
+                schedule: placement.schedule,
+                data_parallel: placement.data_parallel,
+                micro_batch: setting.micro_batch,
+                zero: placement.zero,
+                shards: placement.shards,
+                order: placement.order,
+                recompute: placement.recompute,
+                repeated: setting.repeated,
+            },
             devices: found.rank.devices,
         };
         let Timed { profile, job, .. } = timed;
-        Best { chosen, division: at, found, profile, job, given: false }
+        Best { chosen, division, found, profile, job, open: None }
     }
 
     /// The time and energy of a placement; `None` where it draws more than the cap.
@@ -278,31 +281,25 @@ impl Planner<'_> {
         self.measure(division, chip).ok()
     }
 
+    fn job(&self, division: &Division, chip: &Accelerator) -> Result<Job, TooLarge> {
+        let Terms { optimizer, time_model, global_batch, .. } = *self.terms;
+        let micro_batches = global_batch / division.share.setting.micro_batch;
+        let around = (chip, &division.cluster);
+        Ok(Job {
+            memory: self.terms.usable(chip.design().hbm).0,
+            ends: self.terms.ends(),
+            ..job(around, optimizer, micro_batches, time_model, self.table)?
+        })
+    }
+
     fn measure(&self, division: &Division, chip: &Accelerator) -> Result<Timed, Untimed> {
         let Division { share, cluster, graphs, .. } = division;
         let around = (chip, cluster);
-        let Terms { rule, optimizer, time_model, global_batch, .. } = *self.terms;
+        let Terms { rule, time_model, .. } = *self.terms;
         let passes = graphs.passes(share, around, self.table, rule)?;
-        let micro_batches = global_batch / share.setting.micro_batch;
-        let job = job(around, optimizer, micro_batches, time_model, self.table)?;
-        let profile = profile(share, &passes);
+        let job = self.job(division, chip)?;
+        let profile = profile(share, &passes, time_model);
         job.validate(&profile)?;
         Ok(Timed { passes, profile, job })
     }
-}
-
-/// The cut of given degrees into equal stages; `None` where it does not fit.
-fn evenly_cut(timed: &Timed, degrees: Degrees, recompute: Recompute) -> Option<Found> {
-    let Timed { profile, job, .. } = timed;
-    let Degrees { stages, data_parallel, .. } = degrees;
-    if data_parallel > job.micro_batches {
-        return None;
-    }
-    let pipeline = even_cut(&profile.sequence, stages)?;
-    let placement = Placement { data_parallel, recompute, pipeline };
-    let cost = cost(profile, job, &placement);
-    let fits = cost.devices <= job.devices
-        && cost.stages.iter().all(|stage| stage.memory.total() <= job.memory.into());
-    let rank = Rank { time: cost.time_per_batch, devices: cost.devices, stages };
-    fits.then_some(Found { rank, placement })
 }

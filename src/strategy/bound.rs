@@ -4,22 +4,36 @@
 //! [`Variant`] for each division and recompute choice, with a time and an energy that none of its
 //! placements can beat. docs/search.md says why each step is sound.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
 use super::Terms;
+use super::pipeline_bound::Exchanges;
 use super::pipeline_bound::LayerTimes;
 use super::pipeline_bound::PipelineBound;
 use super::pipeline_bound::PipelineLimits;
+use super::pipeline_bound::Sharing;
 use super::price::Standing;
 use super::roofline::PeakRates;
 use super::roofline::Sketch;
 use super::roofline::lowered;
 use super::training::Division;
+use super::training::Sharded;
 use super::training::Training;
+use super::training::shardings;
 use crate::hardware::Accelerator;
+use crate::hardware::network::Exchange;
+use crate::model::op::CollectiveKind;
 use crate::parallel::LayerShare;
-use crate::plan::Job;
-use crate::plan::Links;
-use crate::plan::PerParameter;
+use crate::parallel::zero::ParameterBytes;
+use crate::parallel::zero::Zero;
+use crate::placement::Choices;
+use crate::placement::Usage;
+use crate::plan::Buckets;
+use crate::plan::Profile;
 use crate::plan::Recompute;
+use crate::plan::TimeModel;
 use crate::units::Bytes;
 use crate::units::Energy;
 use crate::units::Time;
@@ -38,8 +52,8 @@ pub struct SpaceBound {
 struct DivisionBound {
     /// By array shape, then by kind of layer, forward and backward.
     sketches: Vec<Vec<[Sketch; 2]>>,
-    /// By size of off-chip memory, then by recompute choice.
-    pipelines: Vec<Vec<(Recompute, PipelineBound)>>,
+    /// By size of off-chip memory, then by what is exchanged inside layers and computed again.
+    pipelines: Vec<Vec<(Option<Sharded>, Recompute, PipelineBound)>>,
     /// By array shape: bytes between arrays and their buffers, forward and backward.
     array_bytes: Vec<[u128; 2]>,
     repeated: (usize, u64),
@@ -52,10 +66,14 @@ struct DivisionBound {
 pub struct Variant {
     /// Which division of the training.
     pub division: usize,
+    /// What replicas exchange inside every layer, where they do.
+    pub sharded: Option<Sharded>,
     /// What is computed again.
     pub recompute: Recompute,
     /// The least time and energy of a batch.
     pub least: Standing,
+    /// The place of its bound among those of its division.
+    place: usize,
 }
 
 /// Which figures a bound is asked for: energy takes longer, and few objectives need it.
@@ -102,7 +120,9 @@ impl SpaceBound {
         let mut variants = Vec::new();
         for (division, bound) in self.divisions.iter().enumerate() {
             let times = bound.layer_times(array, &rates, &mut scratch);
-            for (recompute, pipeline) in &bound.pipelines[memory] {
+            for (place, (sharded, recompute, pipeline)) in
+                bound.pipelines[memory].iter().enumerate()
+            {
                 let Some(time) = pipeline.least_time(times) else { continue };
                 let energy = match figures {
                     Figures::Time => Energy::ZERO,
@@ -113,10 +133,34 @@ impl SpaceBound {
                     }
                 };
                 let least = Standing { time: Time(time), energy };
-                variants.push(Variant { division, recompute: *recompute, least });
+                let (sharded, recompute) = (*sharded, *recompute);
+                variants.push(Variant { division, sharded, recompute, least, place });
             }
         }
         variants
+    }
+
+    /// A time that no placement of a variant can beat whose layers take these times; `None` where
+    /// nothing fits.
+    pub fn least_time(
+        &self,
+        variant: &Variant,
+        chip: &Accelerator,
+        profile: &Profile,
+    ) -> Option<u64> {
+        let memory = self.memories.iter().position(|&size| size == chip.design().hbm)?;
+        let bound = &self.divisions[variant.division];
+        let mut times = LayerTimes::default();
+        for (kind, layer) in profile.kinds.iter().enumerate() {
+            let [forward, backward] = [layer.forward as f64, layer.backward as f64];
+            if kind == bound.repeated.0 {
+                (times.forward, times.backward) = (forward, backward);
+            } else {
+                times.others_forward += forward * bound.occurrences[kind] as f64;
+                times.others_backward += backward * bound.occurrences[kind] as f64;
+            }
+        }
+        bound.pipelines[memory][variant.place].2.least_time(times)
     }
 
     /// What no way to train on a chip can beat in time, nor in energy; `None` where it surely does
@@ -141,8 +185,15 @@ impl DivisionBound {
             division.needs().iter().map(both).collect()
         });
         let pipelines = memories.iter().map(|&memory| {
-            let choices = terms.recompute.iter();
-            choices.map(|&how| (how, pipeline_bound(terms, division, memory, how))).collect()
+            let ways = shardings(terms, division).into_iter().flat_map(|sharded| {
+                let choices = terms.space.recompute.iter();
+                choices.map(move |&recompute| (sharded, recompute))
+            });
+            ways.map(|(sharded, recompute)| {
+                let bound = pipeline_bound(terms, division, memory, (sharded, recompute));
+                (sharded, recompute, bound)
+            })
+            .collect()
         });
         Self {
             sketches: sketches.collect(),
@@ -182,7 +233,7 @@ impl DivisionBound {
 /// repeats, its last one does not, and that may hold nearly everything.
 pub fn forward_passes(recompute: Recompute) -> u64 {
     match recompute {
-        Recompute::None | Recompute::Stage => 1,
+        Recompute::None | Recompute::Stage | Recompute::First(_) | Recompute::AsNeeded => 1,
         Recompute::Full => 2,
     }
 }
@@ -203,7 +254,7 @@ fn least_energy(
     let micro_batches = terms.global_batch / setting.micro_batch;
     let computing = division.least_energy(forward_passes(recompute), array_bytes, chip)
         * u128::from(micro_batches)
-        * u128::from(setting.tensor_parallel);
+        * u128::from(setting.devices());
     let busy = u128::from(lowered(work))
         * u128::from(micro_batches)
         * u128::from(division.devices_per_stage());
@@ -217,48 +268,157 @@ fn pipeline_bound(
     terms: &Terms,
     division: &Division,
     memory: Bytes,
-    recompute: Recompute,
+    (sharded, recompute): (Option<Sharded>, Recompute),
 ) -> PipelineBound {
-    let job = job_without_step(terms, division, memory);
     let share = &division.share;
     let (kind, repeated) = division.repeated;
     let layer: &LayerShare = &share.kinds[kind];
-    let held = &job.per_parameter;
+    let micro_batches = terms.global_batch / share.setting.micro_batch;
+    let choices = terms.choices(recompute, sharded);
     let limits = PipelineLimits {
-        devices: job.devices,
-        devices_per_stage: division.devices_per_stage(),
-        micro_batches: job.micro_batches,
-        layers: share.sequence.len() as u64,
+        pipelines: every_pipeline(&choices, division, micro_batches),
+        micro_batches,
         repeated,
         recompute,
-        time_model: job.time_model,
-        capacity: job.memory,
-        state: layer.parameters * (held.weight + held.gradient + held.state),
+        time_model: terms.time_model,
+        may_interleave: *choices.chunks.end() > 1,
+        capacity: terms.usable(memory).0,
         kept: layer.kept.0,
-        input: layer.input.0,
+        // Nothing is sent to the first layer of all.
+        input: if share.sequence.first() == Some(&kind) { 0 } else { layer.input.0 },
+        working: match terms.time_model {
+            TimeModel::Published => 0,
+            TimeModel::OneForwardOneBackward => layer.working.0,
+        },
     };
-    let parameters: u64 = share.sequence.iter().map(|&kind| share.kinds[kind].parameters).sum();
-    let width = share.setting.tensor_parallel;
-    // Some stage holds at least the average number of parameters.
-    PipelineBound::new(limits, |replicas, stages| {
-        job.least_exchange(parameters / stages, width, replicas)
+    let bytes: ParameterBytes = terms.optimizer.into();
+    let known = RefCell::new(BTreeMap::new());
+    let exchanges = |zero: Zero, pipelines: &RangeInclusive<u64>| {
+        let key = (zero, *pipelines.start(), *pipelines.end());
+        let mut known = known.borrow_mut();
+        let least = || least_exchanges(terms, division, zero, pipelines, bytes);
+        *known.entry(key).or_insert_with(least)
+    };
+    PipelineBound::new(limits, |ranks, pipelines| {
+        let replicas = pipelines.end() * share.setting.context;
+        let shards = choices.shards.unwrap_or(replicas).max(1);
+        let zeros = choices.zero[usize::from(ranks > 1)].iter();
+        let sharing = |&zero: &Zero| Sharing {
+            state: least_held(zero, shards, layer.parameters, bytes),
+            exchanges: exchanges(zero, pipelines),
+        };
+        zeros.map(sharing).collect()
     })
 }
 
-/// The job of a division, the optimizer's step left out: what bounds may know.
-fn job_without_step(terms: &Terms, division: &Division, memory: Bytes) -> Job {
-    let optimizer = terms.optimizer;
-    Job {
-        micro_batches: terms.global_batch / division.share.setting.micro_batch,
-        devices: division.cluster.devices,
-        memory: memory.0,
-        links: Links::Network(division.cluster.network),
-        per_parameter: PerParameter {
-            weight: optimizer.weight().0,
-            gradient: optimizer.gradient().0,
-            state: optimizer.state().0,
-            step_per_gibi: 0,
-        },
-        time_model: terms.time_model,
+/// What replicas exchange at the least where there are any of these numbers of pipelines.
+///
+/// Only where gradients are exchanged layer by layer are they sums over layers; groups that a user
+/// has chosen are not looked into.
+fn least_exchanges(
+    terms: &Terms,
+    division: &Division,
+    zero: Zero,
+    pipelines: &RangeInclusive<u64>,
+    bytes: ParameterBytes,
+) -> Exchanges {
+    let Division { share, cluster, .. } = division;
+    let setting = &share.setting;
+    let fewest = pipelines.start() * setting.context;
+    let by_layer = terms.ends().buckets == Buckets::Layers && terms.space.shards.is_none();
+    if terms.time_model == TimeModel::Published || fewest == 1 || !by_layer {
+        return Exchanges::default();
     }
+    let members = fewest..=pipelines.end() * setting.context;
+    let least = |kind: CollectiveKind, each: Bytes, parameters: u64| {
+        let topology = cluster.network.topology();
+        let (exchange, stride) = (Exchange::Collective(kind), setting.tensor_parallel);
+        let size = each * parameters;
+        topology.least(exchange, size, stride, members.clone(), cluster.devices).0
+    };
+    let of_all = |kind: CollectiveKind, each: Bytes| {
+        let layers = share.kinds.iter().zip(division.occurrences());
+        layers.map(|(layer, count)| least(kind, each, layer.parameters) * count).sum::<u64>()
+    };
+    let first = share.sequence.first().map_or(0, |&kind| share.kinds[kind].parameters);
+    match zero {
+        Zero::Nothing => Exchanges {
+            first: least(CollectiveKind::AllReduce, bytes.reduced, first),
+            gradients: of_all(CollectiveKind::AllReduce, bytes.reduced),
+            ..Exchanges::default()
+        },
+        Zero::State => Exchanges {
+            first: least(CollectiveKind::ReduceScatter, bytes.reduced, first),
+            gradients: of_all(CollectiveKind::ReduceScatter, bytes.reduced),
+            weights: of_all(CollectiveKind::AllGather, bytes.weight),
+            inside: 0,
+        },
+        Zero::Gradients => Exchanges {
+            weights: of_all(CollectiveKind::AllGather, bytes.weight),
+            inside: of_all(CollectiveKind::ReduceScatter, bytes.reduced),
+            ..Exchanges::default()
+        },
+        Zero::Weights => Exchanges {
+            inside: of_all(CollectiveKind::ReduceScatter, bytes.reduced)
+                + 2 * of_all(CollectiveKind::AllGather, bytes.weight),
+            ..Exchanges::default()
+        },
+    }
+}
+
+/// Bytes that so many parameters of a layer take at the least where `shards` replicas share.
+///
+/// A rank rounds its shards up once for all of its layers, so that a layer's part is rounded down.
+fn least_held(zero: Zero, shards: u64, parameters: u64, bytes: ParameterBytes) -> u64 {
+    let part = |each: Bytes, shared: bool| {
+        let whole = (each * parameters).0;
+        if shared { whole / shards } else { whole }
+    };
+    part(bytes.weight, zero >= Zero::Weights)
+        + part(bytes.gradient, zero >= Zero::Gradients)
+        + part(bytes.state, zero >= Zero::State)
+}
+
+/// Every number of ranks that devices allow, with every number of pipelines of them.
+///
+/// Numbers of pipelines are taken in groups that the bound does not tell apart: the fewest rounds of
+/// the group, and its fastest exchange.
+fn every_pipeline(
+    choices: &Choices,
+    division: &Division,
+    micro_batches: u64,
+) -> Vec<(u64, RangeInclusive<u64>)> {
+    let each = division.devices_per_stage();
+    let devices = division.cluster.devices;
+    let layers = division.share.sequence.len();
+    let most_ranks = usize::try_from(devices / each).unwrap_or(usize::MAX).min(layers);
+    let ranks = (*choices.ranks.start()).max(1)..=most_ranks.min(*choices.ranks.end());
+    let mut found = Vec::new();
+    for ranks in ranks {
+        let ranks = ranks as u64;
+        let room = devices / (each * ranks);
+        match choices.usage {
+            Usage::Any => {
+                let most = room.min(micro_batches).min(*choices.data_parallel.end());
+                let fewest = (*choices.data_parallel.start()).max(1);
+                let mut groups = Vec::new();
+                let mut first = fewest;
+                while first <= most {
+                    let last = (first + first / 4).min(most);
+                    groups.push((ranks, first..=last));
+                    first = last + 1;
+                }
+                // Those with fewer rounds first: they often cover the others.
+                found.extend(groups.into_iter().rev());
+            }
+            Usage::Whole => {
+                let whole = devices.is_multiple_of(each * ranks);
+                let divides = whole && micro_batches.is_multiple_of(room);
+                if divides && choices.data_parallel.contains(&room) {
+                    found.push((ranks, room..=room));
+                }
+            }
+        }
+    }
+    found
 }

@@ -1,25 +1,31 @@
 //! The strategy of least price where the price is not time alone, or where a cap rules some out.
 //!
-//! Every number of replicas and of stages is a strategy of its own, with its fastest cut. They are
-//! taken in the order of a price that no cut of theirs can beat.
-
-use std::ops::RangeInclusive;
+//! Every shape is a strategy of its own, with its fastest cut. Shapes are taken in the order of a
+//! price that no cut of theirs can beat.
 
 use super::best::Candidate;
 use super::best::Planner;
+use super::best::Searched;
 use super::best::Timed;
 use super::best::TimedDivisions;
+use super::best::Way;
 use super::bound::Variant;
 use super::energy::BatchEnergy;
 use super::energy::EnergyFloor;
 use super::price::Price;
 use super::training::Division;
+use super::training::Sharded;
 use crate::hardware::Accelerator;
+use crate::placement::Choice;
+use crate::placement::Choices;
 use crate::placement::Problem;
-use crate::placement::pipelines_worth_trying;
+use crate::placement::Rank;
+use crate::placement::every_shape;
 use crate::placement::solve;
-use crate::plan::LayerProfile;
+use crate::plan::PassOrder;
 use crate::plan::Recompute;
+use crate::plan::Shape;
+use crate::plan::TimeModel;
 use crate::units::Time;
 
 /// The cheapest of all `variants`, which come in the order of their least prices.
@@ -28,147 +34,182 @@ pub(super) fn search(
     chip: &Accelerator,
     variants: &[Variant],
     timed: &mut TimedDivisions,
-) -> Option<Candidate> {
-    let mut best: Option<Candidate> = None;
-    for &Variant { division, recompute, least } in variants {
+) -> Searched {
+    let mut searched = Searched::default();
+    for &Variant { division, sharded, recompute, least, .. } in variants {
         let price = planner.terms.price.of(least);
-        if best.as_ref().is_some_and(|known| known.score.0 < price) {
+        if searched.best.as_ref().is_some_and(|known| known.score.0 < price) {
             break;
         }
-        let divided = &planner.training.divisions[division];
-        let timed = timed.entry(division).or_insert_with(|| planner.timed(divided, chip));
+        let way = (division, sharded);
+        let divided = planner.training.division(division, sharded, planner.terms);
+        let timed = timed.entry(way).or_insert_with(|| planner.timed(&divided, chip));
         let Some(timed) = timed else { continue };
-        best = Shapes::new(planner, chip, divided, timed, recompute).improve(division, best);
+        let shapes = Shapes::new(planner, chip, (division, &divided), timed, (sharded, recompute));
+        shapes.improve(way, &mut searched);
     }
-    best
+    searched
 }
 
-/// All numbers of replicas and stages of one division and recompute choice.
+/// All shapes of one division and recompute choice.
 struct Shapes<'a> {
     planner: &'a Planner<'a>,
     chip: &'a Accelerator,
     divided: &'a Division,
     timed: &'a Timed,
-    recompute: Recompute,
+    choices: Choices,
     energy: BatchEnergy<'a>,
     floor: EnergyFloor,
-    /// Ticks of all passes of one micro-batch, and of the slowest layer's.
-    work: u128,
-    slowest_layer: u128,
-}
-
-/// A number of replicas and of stages, with a price that no cut can beat.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Shape {
-    least_price: u128,
-    data_parallel: u64,
-    n_stages: usize,
 }
 
 impl<'a> Shapes<'a> {
     fn new(
         planner: &'a Planner<'a>,
         chip: &'a Accelerator,
-        divided: &'a Division,
+        (at, divided): (usize, &'a Division),
         timed: &'a Timed,
-        recompute: Recompute,
+        (sharded, recompute): (Option<Sharded>, Recompute),
     ) -> Self {
         let energy = planner.batch_energy(chip, divided, timed);
-        let again = u64::from(recompute == Recompute::Full);
-        let load = |layer: &LayerProfile| {
-            u128::from(layer.forward) * u128::from(1 + again) + u128::from(layer.backward)
-        };
-        let loads = || timed.profile.layers().map(load);
-        Self {
-            planner,
-            chip,
-            divided,
-            timed,
-            recompute,
-            energy,
-            floor: energy.floor(recompute),
-            work: loads().sum(),
-            slowest_layer: loads().max().unwrap_or(0),
+        let floor = energy.floor(recompute);
+        let choices = planner.training.choices(planner.terms, at, (sharded, recompute));
+        Self { planner, chip, divided, timed, choices, energy, floor }
+    }
+
+    /// Looks for a better strategy among these shapes.
+    fn improve(&self, way: Way, searched: &mut Searched) {
+        let known = searched.best.as_ref().map(|known| known.score.0);
+        for (least_price, shape) in self.in_order(known) {
+            if searched.best.as_ref().is_some_and(|known| known.score.0 < least_price) {
+                break;
+            }
+            let only = self.only(shape);
+            let problem = self.problem(&only);
+            let known = searched.best.as_ref().map(|known| known.score.0);
+            let limit = known.map(|known| self.slower_than_any(&shape, known));
+            let solved = solve(&problem, limit).expect("a chain does not branch");
+            let Some(found) = solved.best else { continue };
+            if let Some(open) = solved.open {
+                searched.open = Some(searched.open.map_or(open, |known| known.min(open)));
+            }
+            let standing = self.planner.standing(self.chip, self.divided, self.timed, &found);
+            let Some(standing) = standing else { continue };
+            let score = (self.planner.terms.price.of(standing), found.rank, way);
+            if searched.best.as_ref().is_none_or(|known| score < known.score) {
+                searched.best = Some(Candidate { score, found });
+            }
         }
     }
 
-    /// The best of what is known and these shapes.
-    fn improve(&self, division: usize, mut best: Option<Candidate>) -> Option<Candidate> {
-        let known = best.as_ref().map(|known| known.score.0);
-        for shape in self.in_order(known) {
-            if best.as_ref().is_some_and(|known| known.score.0 < shape.least_price) {
-                break;
+    /// Comes after every placement of a shape that costs no more than `known`.
+    fn slower_than_any(&self, shape: &Shape, known: u128) -> Rank {
+        let time = match self.planner.terms.price {
+            Price::Time => known,
+            // The longer a batch takes, the more it costs at the least.
+            Price::Energy => {
+                let devices =
+                    shape.data_parallel * self.divided.devices_per_stage() * shape.ranks as u64;
+                let costs = |time: u64| self.energy.least(self.floor, shape, devices, Time(time)).0;
+                let (mut enough, mut too_long) = (0, u64::MAX);
+                while enough + 1 < too_long {
+                    let middle = enough.midpoint(too_long);
+                    if costs(middle) <= known { enough = middle } else { too_long = middle }
+                }
+                enough.into()
             }
-            let Shape { data_parallel, n_stages, .. } = shape;
-            let problem = Problem {
-                data_parallel: data_parallel..=data_parallel,
-                stages: n_stages..=n_stages,
-                ..self.planner.problem(self.timed, self.recompute)
-            };
-            let found = solve(&problem, None).expect("a chain does not branch");
-            let Some(found) = found else { continue };
-            let standing = self.planner.standing(self.chip, self.divided, self.timed, &found);
-            let Some(standing) = standing else { continue };
-            let price = self.planner.terms.price.of(standing);
-            let score = (price, found.rank, division, self.recompute);
-            if best.as_ref().is_none_or(|known| score < known.score) {
-                best = Some(Candidate { score, found });
-            }
+        };
+        Rank { time: time + 1, devices: 0, stages: 0, choice: Choice::default() }
+    }
+
+    fn problem<'b>(&'b self, choices: &'b Choices) -> Problem<'b> {
+        Problem { profile: &self.timed.profile, job: &self.timed.job, choices }
+    }
+
+    /// One shape alone.
+    fn only(&self, shape: Shape) -> Choices {
+        let chunks = shape.schedule.chunks();
+        Choices {
+            data_parallel: shape.data_parallel..=shape.data_parallel,
+            ranks: shape.ranks..=shape.ranks,
+            chunks: chunks..=chunks,
+            zero: [vec![shape.zero], vec![shape.zero]],
+            orders: vec![shape.order],
+            ..self.choices.clone()
         }
-        best
     }
 
     /// The shapes that may be better than a known price, the most promising first.
-    fn in_order(&self, known: Option<u128>) -> Vec<Shape> {
-        let job = &self.timed.job;
-        let problem = self.planner.problem(self.timed, self.recompute);
+    fn in_order(&self, known: Option<u128>) -> Vec<(u128, Shape)> {
+        let all = self.shapes();
         let each = self.divided.devices_per_stage();
-        let mut shapes = Vec::new();
-        for (data_parallel, rounds) in self.pipelines(problem.data_parallel.clone()) {
-            for n_stages in problem.stages.clone() {
-                let devices = data_parallel * each * n_stages as u64;
-                if devices > job.devices {
-                    break;
-                }
-                let least_price = self.least_price(data_parallel, n_stages, devices, rounds);
-                if known.is_none_or(|known| least_price <= known) {
-                    shapes.push(Shape { least_price, data_parallel, n_stages });
-                }
-            }
-        }
-        shapes.sort_unstable();
+        let priced = all.into_iter().map(|(shape, least)| {
+            let time = Time(u64::try_from(least).unwrap_or(u64::MAX));
+            let devices = shape.data_parallel * each * shape.ranks as u64;
+            let price = match self.planner.terms.price {
+                Price::Time => least,
+                Price::Energy => self.energy.least(self.floor, &shape, devices, time).0,
+            };
+            (price, shape)
+        });
+        let mut shapes: Vec<(u128, Shape)> =
+            priced.filter(|(price, _)| known.is_none_or(|known| *price <= known)).collect();
+        shapes.sort_by_key(|(price, shape)| (*price, shape.data_parallel, shape.ranks));
         shapes
     }
 
-    /// The numbers of replicas worth looking at, with their micro-batches. More of them with as
-    /// many micro-batches each take more devices and energy and, but where the network treats them
-    /// apart, no less time; they draw less on average though, so that a cap may ask for any.
-    fn pipelines(&self, range: RangeInclusive<u64>) -> Vec<(u64, u64)> {
-        let Timed { profile, job, .. } = self.timed;
-        if self.planner.terms.power_cap_w.is_none() {
-            return pipelines_worth_trying(job, profile.width, range);
-        }
-        range.map(|n| (n, job.micro_batches_per_pipeline(n))).collect()
-    }
-
-    /// A price that no cut into so many stages can beat.
-    fn least_price(&self, data_parallel: u64, n_stages: usize, devices: u64, rounds: u64) -> u128 {
-        let time = self.least_time(n_stages as u64, rounds);
-        match self.planner.terms.price {
-            Price::Time => time.0.into(),
-            Price::Energy => {
-                let degrees = (data_parallel, n_stages as u64);
-                self.energy.least(self.floor, degrees, devices, time).0
+    /// Every shape, with a time that none of its cuts can beat.
+    fn shapes(&self) -> Vec<(Shape, u128)> {
+        match self.timed.job.time_model {
+            TimeModel::OneForwardOneBackward => {
+                let capped = self.planner.terms.power_cap_w.is_some();
+                let mut shapes = every_shape(&self.problem(&self.choices), capped);
+                // However many layers are repeated as needed is one strategy.
+                if self.choices.recompute == [Recompute::AsNeeded] {
+                    shapes.retain(|(shape, _)| shape.recompute != Recompute::EVERY_LAYER);
+                }
+                shapes
             }
+            TimeModel::Published => self.plain_shapes(),
         }
     }
 
-    /// A time that no cut can beat: all work once for the first micro-batch, and the slowest stage
-    /// busy for all of them.
-    fn least_time(&self, n_stages: u64, rounds: u64) -> Time {
-        let slowest = self.work.div_ceil(u128::from(n_stages)).max(self.slowest_layer);
-        let later = u128::from(rounds.saturating_sub(n_stages)) * slowest;
-        let least = (u128::from(rounds) * slowest).max(self.work + later);
-        Time(u64::try_from(least).unwrap_or(u64::MAX))
+    /// Every number of replicas and stages, in the published time model: more replicas with as many
+    /// micro-batches each take more devices and energy; they draw less on average though, so that
+    /// a cap may ask for any.
+    fn plain_shapes(&self) -> Vec<(Shape, u128)> {
+        let (job, profile) = (&self.timed.job, &self.timed.profile);
+        let each = self.divided.devices_per_stage();
+        let load = |layer: &crate::plan::LayerProfile| u128::from(layer.forward + layer.backward);
+        let work: u128 = profile.layers().map(load).sum();
+        let slowest = profile.layers().map(load).max().unwrap_or(0);
+        let capped = self.planner.terms.power_cap_w.is_some() || !job.links.is_flat();
+        let mut found = Vec::new();
+        let most = (job.devices / each).min(job.micro_batches);
+        let mut data_parallel = 1;
+        while data_parallel <= most {
+            let rounds = job.micro_batches_per_pipeline(data_parallel);
+            for ranks in 1..=profile.n_layers() {
+                if data_parallel * each * ranks as u64 > job.devices {
+                    break;
+                }
+                let shape = Shape {
+                    data_parallel,
+                    ranks,
+                    schedule: PassOrder::OneForwardOneBackward,
+                    zero: self.choices.zero[0][0],
+                    shards: None,
+                    order: self.choices.orders[0],
+                    recompute: self.choices.recompute[0],
+                };
+                let slowest = work.div_ceil(ranks as u128).max(slowest);
+                found.push((shape, slowest * (u128::from(rounds) + ranks as u128 - 1)));
+            }
+            let last = match rounds {
+                1 => most,
+                _ => ((job.micro_batches - 1) / (rounds - 1)).min(most),
+            };
+            data_parallel = if capped { data_parallel + 1 } else { last + 1 };
+        }
+        found
     }
 }

@@ -8,10 +8,13 @@ use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::hardware::Use;
 use crate::model::Optimizer;
+use crate::parallel::zero::Zero;
 use crate::plan::Job;
 use crate::plan::Placement;
 use crate::plan::Profile;
 use crate::plan::Recompute;
+use crate::plan::Shape;
+use crate::plan::StageRules;
 use crate::profile::LayerPasses;
 use crate::units::Energy;
 use crate::units::Time;
@@ -48,7 +51,7 @@ impl BatchEnergy<'_> {
     /// Femtojoules of a batch placed so, on so many devices for so long, all devices together.
     pub fn of(&self, placement: &Placement, devices: u64, time: Time) -> Energy {
         self.computing(placement)
-            + self.network(placement.data_parallel, self.sent_between_stages(placement))
+            + self.network(&placement.shape(), self.sent_between_stages(placement))
             + self.steps(placement)
             + self.at_rest(devices, time)
     }
@@ -60,55 +63,81 @@ impl BatchEnergy<'_> {
             let passes = &self.passes[kind];
             passes.forward.energy * (1 + again) + passes.backward.energy
         });
-        let computing = layers.sum::<Energy>() * self.job.micro_batches * self.profile.width;
+        let computing = layers.sum::<Energy>() * self.job.micro_batches * self.sharers();
         let sizes = self.profile.edges.iter().map(|edge| edge.size);
         let sent = if self.profile.is_chain() { sizes.min().unwrap_or(0) } else { 0 };
         EnergyFloor { computing, sent }
     }
 
-    /// Femtojoules that no cut into `n_stages` can beat, on so many devices for at least so long.
-    pub fn least(
-        &self,
-        floor: EnergyFloor,
-        (data_parallel, n_stages): (u64, u64),
-        devices: u64,
-        time: Time,
-    ) -> Energy {
+    /// Femtojoules that no cut of a shape can beat, on so many devices for at least so long.
+    pub fn least(&self, floor: EnergyFloor, shape: &Shape, devices: u64, time: Time) -> Energy {
         floor.computing
-            + self.network(data_parallel, floor.sent * (n_stages - 1))
+            + self.network(shape, floor.sent * (shape.ranks as u64 - 1))
             + self.at_rest(devices, time)
+    }
+
+    /// Devices that share a layer and its sequences.
+    fn sharers(&self) -> u64 {
+        self.profile.width * self.profile.context
     }
 
     /// All passes of a batch on all devices.
     fn computing(&self, placement: &Placement) -> Energy {
         let pipeline = &placement.pipeline;
         let last = pipeline.n_stages() - 1;
+        let rules = StageRules::new(self.profile, self.job, placement.shape());
         let stage = |(at, layers): (usize, &[usize])| -> Energy {
-            let again = match placement.recompute {
+            let mut left = match placement.recompute {
                 Recompute::None => 0,
-                Recompute::Full => 1,
-                Recompute::Stage => u64::from(at != last),
+                Recompute::Full => usize::MAX,
+                Recompute::Stage => {
+                    if at == last {
+                        0
+                    } else {
+                        usize::MAX
+                    }
+                }
+                Recompute::First(_) | Recompute::AsNeeded => rules.stage(at, layers).repeated,
             };
+            let one_by_one =
+                matches!(placement.recompute, Recompute::First(_) | Recompute::AsNeeded);
             let layer = |&layer: &usize| {
+                let may = !one_by_one || self.profile.layer(layer).repeatable;
+                let again = u64::from(left > 0 && may);
+                left -= usize::from(again > 0 && left < usize::MAX);
                 let passes = &self.passes[self.profile.sequence[layer]];
                 passes.forward.energy * (1 + again) + passes.backward.energy
             };
             layers.iter().map(layer).sum()
         };
         let one = pipeline.stages().enumerate().map(stage).sum::<Energy>();
-        one * self.job.micro_batches * self.profile.width
+        one * self.job.micro_batches * self.sharers()
     }
 
     /// What crosses between devices: `sent` bytes to later stages for each micro-batch, as much
-    /// back, and the replicas' rings, in which each of d members sends its gradients 2·(d − 1)/d
-    /// times.
-    fn network(&self, data_parallel: u64, sent: u64) -> Energy {
+    /// back, and what replicas exchange after the passes. In a ring of n members a reduction or a
+    /// gathering moves all but an n-th of the tensor through each.
+    fn network(&self, shape: &Shape, sent: u64) -> Energy {
         let sends = u128::from(sent) * 2 * u128::from(self.job.micro_batches);
-        let parameters = self.parameters;
-        let gradients = u128::from(parameters) * u128::from(self.job.per_parameter.gradient);
-        let exchanged = 2 * (u128::from(data_parallel) - 1) * gradients;
+        let replicas = u128::from(shape.data_parallel) * u128::from(self.profile.context);
+        let shards = shape.shards.map_or(replicas, u128::from);
+        let per = &self.job.per_parameter;
+        let parameters = u128::from(self.parameters);
+        let gradients = parameters * u128::from(per.gradient);
+        let weights = parameters * u128::from(per.weight);
+        let among_shards = match shape.zero {
+            Zero::Nothing => 2 * (replicas - 1) * gradients,
+            Zero::State => (shards - 1) * (gradients + weights) * (replicas / shards),
+            Zero::Gradients => (shards - 1) * weights * (replicas / shards),
+            Zero::Weights => 0,
+        };
+        let among_copies = match shape.zero {
+            Zero::Nothing => 0,
+            _ => 2 * (replicas / shards - 1) * gradients,
+        };
         let per_byte = u128::from(self.chip.vector(Use::Spread).network_fj_per_byte);
-        Energy((sends + exchanged) * per_byte) * self.profile.width
+        let sends = sends * u128::from(self.profile.context);
+        Energy((sends + among_shards + among_copies) * per_byte) * self.profile.width
     }
 
     /// Bytes that one device of the width sends to later stages for one micro-batch.
@@ -126,14 +155,21 @@ impl BatchEnergy<'_> {
 
     /// The optimizer's step on all devices.
     fn steps(&self, placement: &Placement) -> Energy {
+        let replicas = placement.data_parallel * self.profile.context;
+        let shards = placement.shards.unwrap_or(replicas);
         let stage = |layers: &[usize]| -> Energy {
-            let parameters = layers.iter().map(|&layer| self.profile.layer(layer).parameters).sum();
-            let step = self.optimizer.step(parameters);
+            let parameters: u64 =
+                layers.iter().map(|&layer| self.profile.layer(layer).parameters).sum();
+            let own = match placement.zero {
+                Zero::Nothing => parameters,
+                _ => parameters.div_ceil(shards),
+            };
+            let step = self.optimizer.step(own);
             let found = self.table.estimate(&step, self.chip, self.cluster, Use::Spread);
             found.map_or(Energy::ZERO, |estimate| estimate.energy)
         };
         let all: Energy = placement.pipeline.stages().map(stage).sum();
-        all * self.profile.width * placement.data_parallel
+        all * self.profile.width * replicas
     }
 
     /// Power at rest of all devices in use.

@@ -20,6 +20,8 @@ use crate::hardware::Cluster;
 use crate::hardware::Use;
 use crate::model::op::Op;
 use crate::model::op::Work;
+use crate::parallel::Setting;
+use crate::parallel::shard;
 use crate::plan::Answer;
 use crate::plan::Cost;
 use crate::plan::LayerFacts;
@@ -85,7 +87,7 @@ impl Rates {
 
 fn result(planner: &Planner, chip: &Accelerator, best: &Best) -> ModelResult {
     let training = planner.training;
-    let division = &training.divisions[best.division];
+    let division = &best.division;
     let share = &division.share;
     let costs = cost(&best.profile, &best.job, &best.found.placement);
     let passes: Vec<[Detail; 2]> = share
@@ -118,7 +120,11 @@ fn result(planner: &Planner, chip: &Accelerator, best: &Best) -> ModelResult {
         energy_per_batch_j: best.chosen.standing.energy.joules(),
         energy_per_token_j: rates.energy_per_token_j,
         average_power_w: best.chosen.average_power(),
-        strategy: strategy(best),
+        strategy: StrategyFacts {
+            sentence: best.chosen.strategy.to_string(),
+            devices_used: best.chosen.devices,
+            degrees: best.chosen.strategy,
+        },
         breakdown_s: breakdown(best, &costs, &passes),
         stages: stages(best, &costs),
         n_micro_batches: costs.micro_batches,
@@ -127,33 +133,8 @@ fn result(planner: &Planner, chip: &Accelerator, best: &Best) -> ModelResult {
     }
 }
 
-fn strategy(best: &Best) -> StrategyFacts {
-    let chosen = &best.chosen;
-    let recompute = match chosen.recompute {
-        Recompute::None => "no recompute",
-        Recompute::Full => "full recompute",
-        Recompute::Stage => "recompute by stage",
-    };
-    StrategyFacts {
-        data_parallel: chosen.data_parallel,
-        pipeline_stages: chosen.stages,
-        tensor_parallel: chosen.tensor_parallel,
-        micro_batch: chosen.micro_batch,
-        recompute: chosen.recompute.to_string(),
-        devices_used: chosen.devices,
-        sentence: format!(
-            "{} replicas x {} stages x {} wide, micro-batch {}, {recompute}",
-            chosen.data_parallel, chosen.stages, chosen.tensor_parallel, chosen.micro_batch
-        ),
-    }
-}
-
 fn plan(planner: &Planner, chip: &Accelerator, best: &Best) -> Plan {
     let Planner { terms, training, .. } = *planner;
-    let mut widths: Vec<u64> =
-        training.divisions.iter().map(|division| division.share.setting.tensor_parallel).collect();
-    widths.sort_unstable();
-    widths.dedup();
     Plan {
         schema: Plan::SCHEMA.into(),
         version: Plan::VERSION,
@@ -164,33 +145,41 @@ fn plan(planner: &Planner, chip: &Accelerator, best: &Best) -> Plan {
         training: Some(PlanTraining {
             design: terms.design.clone(),
             global_batch: terms.global_batch,
-            micro_batch: best.chosen.micro_batch,
+            micro_batch: best.chosen.strategy.micro_batch,
             sequence: training.sequence,
             optimizer: terms.optimizer.name().into(),
             attention: terms.attention.name().into(),
-            sequence_parallel: terms.sequence_parallel,
+            strategy: best.chosen.strategy,
             flops_per_sequence: training.flops_per_sequence.0,
+            causal_flops_per_sequence: causal_flops_per_sequence(terms, training),
             peak_flops_per_second: u64::try_from(chip.peak_flops_per_second()).unwrap_or(u64::MAX),
         }),
         job: best.job.clone(),
         profile: best.profile.clone(),
         answer: Answer::new(&best.profile, &best.job, &best.found.placement),
-        proof: if best.given {
-            Proof::Given
-        } else {
-            Proof::Optimal {
-                widths,
-                recompute: terms.recompute.clone(),
-                micro_batch_sizes: terms.micro_batches.clone(),
-            }
-        },
+        proof: Proof::Optimal { space: Some(terms.space.clone()), open: best.open },
     }
 }
 
+/// Operations of training one sequence without what a causal mask hides; `None` where attention
+/// computes all of it.
+fn causal_flops_per_sequence(terms: &Terms, training: &Training) -> Option<u128> {
+    let setting = Setting {
+        sequence: training.sequence,
+        attention: terms.attention,
+        masked: terms.masked,
+        ..Setting::ALONE
+    };
+    let (done, all) = shard(&training.model, setting).ok()?.training_flops();
+    (done < all).then_some(done.0)
+}
+
 fn stages(best: &Best, costs: &Cost) -> Vec<StageFacts> {
-    let stages = costs.stages.iter().zip(best.found.placement.pipeline.stages());
+    let stages = costs.stages.iter().zip(best.found.placement.pipeline.stages()).enumerate();
     stages
-        .map(|(stage, layers)| {
+        .map(|(at, (stage, layers))| {
+            let rank = at % costs.ranks.len().max(1);
+            let memory = &costs.ranks[rank].memory;
             let mut counts: Vec<LayerCount> = Vec::new();
             for &layer in layers {
                 let kind = &best.profile.layer(layer).name;
@@ -201,18 +190,22 @@ fn stages(best: &Best, costs: &Cost) -> Vec<StageFacts> {
             }
             let bytes = |size: u128| u64::try_from(size).unwrap_or(u64::MAX);
             StageFacts {
+                rank,
                 first_layer: layers.first().copied().unwrap_or(0),
                 n_layers: layers.len(),
+                n_repeated: stage.repeated,
                 layers: counts,
                 devices: stage.devices,
                 forward_s: Time(stage.time.forward).seconds(),
                 backward_s: Time(stage.time.backward).seconds(),
                 load_s: Time(stage.time.load()).seconds(),
                 memory_bytes: MemoryFacts {
-                    weights: bytes(stage.memory.weights),
-                    gradients: bytes(stage.memory.gradients),
-                    optimizer_state: bytes(stage.memory.optimizer_state),
-                    activations: bytes(stage.memory.activations),
+                    weights: bytes(memory.weights),
+                    gradients: bytes(memory.gradients),
+                    optimizer_state: bytes(memory.optimizer_state),
+                    activations: bytes(memory.activations),
+                    gathered: bytes(memory.gathered),
+                    working: bytes(memory.working),
                 },
                 memory_limit_bytes: best.job.memory,
             }
@@ -220,35 +213,46 @@ fn stages(best: &Best, costs: &Cost) -> Vec<StageFacts> {
         .collect()
 }
 
-/// Where the time of a batch goes, seen from its slowest stage: its work for every micro-batch by
-/// what limits it, what it waits for, and the slowest end.
+/// Where the time of a batch goes, seen from its slowest rank: its work for every micro-batch by
+/// what limits it, what it waits for, and what follows the last pass.
 fn breakdown(best: &Best, costs: &Cost, passes: &[[Detail; 2]]) -> Breakdown {
-    let slowest = costs
-        .stages
-        .iter()
-        .enumerate()
-        .max_by_key(|(at, stage)| (stage.time.load(), std::cmp::Reverse(*at)));
-    let Some((at, stage)) = slowest else { return Breakdown::default() };
-    let layers = best.found.placement.pipeline.stages().nth(at).unwrap_or_default();
-    let last = at + 1 == costs.stages.len();
-    let again = match best.found.placement.recompute {
-        Recompute::None => 0.0,
-        Recompute::Full => 1.0,
-        Recompute::Stage => f64::from(u8::from(!last)),
+    let placement = &best.found.placement;
+    let n_ranks = costs.ranks.len();
+    let load = |rank: &usize| -> u128 {
+        let own = costs.stages.iter().skip(*rank).step_by(n_ranks);
+        own.map(|stage| u128::from(stage.time.load())).sum()
     };
+    let slowest = (0..n_ranks).max_by_key(|rank| (load(rank), std::cmp::Reverse(*rank)));
+    let Some(rank) = slowest else { return Breakdown::default() };
     let rounds = costs.micro_batches as f64;
     let mut parts = Breakdown::default();
-    for &layer in layers {
-        let [forward, backward] = &passes[best.profile.sequence[layer]];
-        parts.add(&forward.parts, rounds * (1.0 + again));
-        parts.add(&backward.parts, rounds);
+    let stages = placement.pipeline.stages().enumerate().skip(rank).step_by(n_ranks);
+    for (at, layers) in stages {
+        let stage = &costs.stages[at];
+        let last = at + 1 == costs.stages.len();
+        let mut left = stage.repeated;
+        for &layer in layers {
+            let again = match placement.recompute {
+                Recompute::None => false,
+                Recompute::Full => true,
+                Recompute::Stage => !last,
+                Recompute::First(_) | Recompute::AsNeeded => {
+                    let repeats = left > 0 && best.profile.layer(layer).repeatable;
+                    left -= usize::from(repeats);
+                    repeats
+                }
+            };
+            let [forward, backward] = &passes[best.profile.sequence[layer]];
+            parts.add(&forward.parts, rounds * if again { 2.0 } else { 1.0 });
+            parts.add(&backward.parts, rounds);
+        }
+        parts.pipeline_transfers += rounds * Time(stage.transfer).seconds();
+        parts.weight_gathering += rounds * Time(stage.waits_for_weights).seconds();
     }
-    parts.pipeline_transfers = rounds * Time(stage.transfer).seconds();
-    let end = costs.stages.iter().max_by_key(|stage| stage.end());
-    if let Some(end) = end {
-        parts.gradient_exchange = Time(end.exchange).seconds();
-        parts.optimizer = Time(end.step).seconds();
-    }
+    let after = costs.after_passes(&best.job);
+    parts.gradient_exchange = Time(after.exposed).seconds();
+    parts.optimizer = Time(after.step).seconds();
+    parts.weight_gathering += Time(after.gather).seconds();
     // What is left is waiting: every other part is counted exactly once above.
     let total = best.chosen.standing.time.seconds();
     parts.bubble = (total - parts.total()).max(0.0);

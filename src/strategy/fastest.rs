@@ -1,60 +1,62 @@
-//! The fastest strategy: the placement chooses among all numbers of stages and replicas at once.
+//! The fastest strategy: the placement chooses among all shapes of a division at once.
 
 use super::best::Candidate;
 use super::best::Planner;
+use super::best::Searched;
 use super::best::TimedDivisions;
+use super::bound::SpaceBound;
 use super::bound::Variant;
 use crate::hardware::Accelerator;
+use crate::placement::Choice;
 use crate::placement::Problem;
 use crate::placement::Rank;
+use crate::placement::Solved;
 use crate::placement::solve;
 
 /// The fastest of all `variants`, which come in the order of their least times.
 pub(super) fn search(
     planner: &Planner,
-    chip: &Accelerator,
+    (chip, bound): (&Accelerator, &SpaceBound),
     variants: &[Variant],
     timed: &mut TimedDivisions,
-) -> Option<Candidate> {
+) -> Searched {
     let mut best: Option<Candidate> = None;
-    for &Variant { division, recompute, least } in variants {
+    let mut open: Option<u128> = None;
+    for variant in variants {
+        let &Variant { division, sharded, recompute, least, .. } = variant;
         if best.as_ref().is_some_and(|known| known.score.0 < u128::from(least.time.0)) {
             break;
         }
-        let divided = &planner.training.divisions[division];
-        let timed = timed.entry(division).or_insert_with(|| planner.timed(divided, chip));
+        let way = (division, sharded);
+        let divided = planner.training.division(division, sharded, planner.terms);
+        let timed = timed.entry(way).or_insert_with(|| planner.timed(&divided, chip));
         let Some(timed) = timed else { continue };
-        let problem = planner.problem(timed, recompute);
-        // A variant of equal rank yields to one that comes before it, whichever was placed first.
+        // The same bound once more, now that the layers' own times are known.
+        let hopeless = |known: &Candidate| {
+            let least = bound.least_time(variant, chip, &timed.profile);
+            least.is_none_or(|least| known.score.0 < u128::from(least))
+        };
+        if best.as_ref().is_some_and(hopeless) {
+            continue;
+        }
+        let choices = planner.training.choices(planner.terms, division, (sharded, recompute));
+        let problem = Problem { profile: &timed.profile, job: &timed.job, choices: &choices };
+        // Of equally good divisions the first wins, whichever was placed first.
         let limit = best.as_ref().map(|known| {
-            let (_, rank, at, how) = known.score;
-            let ties = (division, recompute) < (at, how);
-            Rank { stages: rank.stages + usize::from(ties), ..rank }
+            let (_, rank, at) = known.score;
+            let choice = match way.cmp(&at) {
+                std::cmp::Ordering::Less => Choice::LAST,
+                std::cmp::Ordering::Equal => rank.choice,
+                std::cmp::Ordering::Greater => Choice::default(),
+            };
+            Rank { choice, ..rank }
         });
-        let found = solve(&problem, limit).expect("a chain does not branch");
+        let solved = solve(&problem, limit).expect("a chain does not branch");
+        let Solved { best: found, open: left } = solved;
+        open = open.into_iter().chain(left).min();
         if let Some(found) = found {
-            best = Some(Candidate {
-                score: (found.rank.time, found.rank, division, recompute),
-                found,
-            });
+            best = Some(Candidate { score: (found.rank.time, found.rank, way), found });
         }
     }
-    best
-}
-
-impl Planner<'_> {
-    /// What is asked of the placement of a division on these terms.
-    pub(super) fn problem<'b>(
-        &self,
-        timed: &'b super::best::Timed,
-        recompute: crate::plan::Recompute,
-    ) -> Problem<'b> {
-        let all = Problem::new(&timed.profile, &timed.job, recompute);
-        let (copies, stages) = (&self.terms.data_parallel, &self.terms.stages);
-        let within = |low: u64, high: u64| low.max(*copies.start())..=high.min(*copies.end());
-        let data_parallel = within(*all.data_parallel.start(), *all.data_parallel.end());
-        let least = *all.stages.start().max(stages.start());
-        let most = *all.stages.end().min(stages.end());
-        Problem { data_parallel, stages: least..=most, ..all }
-    }
+    Searched { best, open }
 }

@@ -33,14 +33,19 @@ pub use facts::Rates;
 pub use price::Price;
 pub use price::Standing;
 pub use terms::Terms;
+pub use terms::ends;
+pub use terms::usable;
 pub use training::Division;
+pub use training::Sharded;
 pub use training::Training;
 pub use training::Untrainable;
+pub use training::settings;
+pub use training::shardings;
 
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::plan::Recompute;
+use crate::plan::Strategy;
 
 /// The best way to train one model on one chip, in figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,16 +54,8 @@ pub struct Chosen {
     pub standing: Standing,
     /// The price if every schedule that is not proved ended at its bound; else the price itself.
     pub least_price: u128,
-    /// Devices that share a layer.
-    pub tensor_parallel: u64,
-    /// Sequences in a micro-batch.
-    pub micro_batch: u64,
-    /// What is computed again.
-    pub recompute: Recompute,
-    /// Copies of the pipeline.
-    pub data_parallel: u64,
-    /// Stages of a pipeline.
-    pub stages: u64,
+    /// How the model is divided.
+    pub strategy: Strategy,
     /// Devices in use.
     pub devices: u64,
 }
@@ -73,25 +70,4 @@ impl Chosen {
     pub fn certain_part(&self, price: Price) -> f64 {
         self.least_price as f64 / price.of(self.standing).max(1) as f64
     }
-
-    /// Whether no forward pass runs twice: a single stage is the last one, which repeats nothing
-    /// where stages repeat.
-    pub fn repeats_nothing(&self) -> bool {
-        match self.recompute {
-            Recompute::None => true,
-            Recompute::Stage => self.stages == 1,
-            Recompute::Full => false,
-        }
-    }
-}
-
-/// A strategy that somebody gives: stages, replicas and width.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Degrees {
-    /// Stages of a pipeline.
-    pub stages: usize,
-    /// Copies of the pipeline.
-    pub data_parallel: u64,
-    /// Devices that share a layer.
-    pub tensor_parallel: u64,
 }

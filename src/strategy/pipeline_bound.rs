@@ -1,9 +1,8 @@
-//! What bounds the time of a batch on any design: which numbers of stages and replicas memory and
-//! devices allow.
+//! What bounds the time of a batch on any design: which numbers of ranks memory and devices allow.
 //!
-//! Memory does not depend on how fast a chip is, so this is found once per width, micro-batch,
-//! recompute choice and HBM size, and then bounds the time per batch of every design in a few
-//! hundred operations, given only a lower bound on its layer times ([`PipelineBound::least_time`]).
+//! Memory does not depend on how fast a chip is, so this is found once per division, recompute
+//! choice and HBM size, and then bounds the time per batch of every design in a few hundred
+//! operations, given only a lower bound on its layer times ([`PipelineBound::least_time`]).
 //!
 //! The model is relaxed to its repeated layer: the others (embedding, head) weigh nothing in
 //! memory but count in time. Every relaxation makes the bound smaller, never larger;
@@ -16,42 +15,61 @@ use crate::plan::Recompute;
 use crate::plan::TimeModel;
 
 /// The figures that [`PipelineBound::new`] needs of a model, a cluster and a job.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PipelineLimits {
-    /// Accelerators at hand.
-    pub devices: u64,
-    /// Devices that every stage takes at the least.
-    pub devices_per_stage: u64,
+    /// Numbers of ranks, each with numbers of pipelines that are not told apart.
+    pub pipelines: Vec<(u64, RangeInclusive<u64>)>,
     /// Micro-batches in a batch.
     pub micro_batches: u64,
-    /// Layers in the model.
-    pub layers: u64,
-    /// How many of them are copies of the repeated one.
+    /// How many layers are copies of the repeated one.
     pub repeated: u64,
     /// What is kept and what is run again.
     pub recompute: Recompute,
     /// How the time of a batch is defined.
     pub time_model: TimeModel,
-    /// Bytes that a device can hold.
+    /// Whether ranks may have several virtual stages.
+    pub may_interleave: bool,
+    /// Bytes that a plan may fill.
     pub capacity: u64,
-    /// Bytes of weights, gradients and optimizer state of the repeated layer.
-    pub state: u64,
     /// Bytes that the repeated layer keeps for one micro-batch.
     pub kept: u64,
     /// Bytes that enter the repeated layer in one micro-batch.
     pub input: u64,
+    /// Bytes that its running pass holds for a moment.
+    pub working: u64,
 }
 
-/// A number of stages and replicas that may be possible.
+/// A number of ranks that may be possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
-    stages: u64,
-    /// Micro-batches that each pipeline runs.
+    ranks: u64,
+    /// Micro-batches that each pipeline runs at the least.
     rounds: u64,
-    /// The least time for the exchange of gradients at the end.
-    end: u64,
     /// The most repeated layers that fit in the last stage.
     last_stage: u64,
+    exchanges: Exchanges,
+}
+
+/// Ticks of exchanges among replicas at the least, whatever the cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exchanges {
+    /// The gradients of the first layer, after all passes.
+    pub first: u64,
+    /// The gradients of all layers, one by one, beside the last backward passes.
+    pub gradients: u64,
+    /// The new weights of all layers, one by one, beside the first forward passes of the next batch.
+    pub weights: u64,
+    /// What all layers exchange in each micro-batch.
+    pub inside: u64,
+}
+
+/// One way for replicas to share.
+#[derive(Clone, Copy, Debug)]
+pub struct Sharing {
+    /// Bytes of a device that the repeated layer's parameters take at the least.
+    pub state: u64,
+    /// What replicas exchange.
+    pub exchanges: Exchanges,
 }
 
 /// The ways to divide a model that memory and devices may allow.
@@ -75,64 +93,95 @@ pub struct LayerTimes {
 }
 
 impl PipelineBound {
-    /// Finds all shapes; `exchange(replicas, stages)` is a time that some stage needs at the least to
-    /// exchange its gradients, whichever of these numbers of replicas there are.
-    pub fn new(limits: PipelineLimits, exchange: impl Fn(RangeInclusive<u64>, u64) -> u64) -> Self {
+    /// Finds all shapes; `sharings(ranks, pipelines)` are the ways for replicas to share, each with
+    /// what none of these numbers of pipelines of so many ranks can beat.
+    pub fn new(
+        limits: PipelineLimits,
+        sharings: impl Fn(u64, &RangeInclusive<u64>) -> Vec<Sharing>,
+    ) -> Self {
         let mut shapes: Vec<Shape> = Vec::new();
-        let most_stages = limits.layers.min(limits.devices / limits.devices_per_stage);
-        // More stages first: a shape is dominated by one with at least as many stages, and no more
-        // rounds or end time.
-        for stages in (1..=most_stages).rev() {
-            let most_replicas =
-                (limits.devices / (limits.devices_per_stage * stages)).min(limits.micro_batches);
-            // Replicas are taken in groups that the bound does not tell apart: the rounds of the
-            // largest of the group, the exchange of the fastest.
-            let mut least = 1;
-            while least <= most_replicas {
-                let greatest = (least + least / 4).min(most_replicas);
-                let rounds = limits.micro_batches.div_ceil(greatest);
-                if limits.may_fit(stages, rounds) {
-                    let end = match limits.time_model {
-                        TimeModel::Published => 0,
-                        TimeModel::OneForwardOneBackward => exchange(least..=greatest, stages),
-                    };
-                    let last_stage = limits.most_layers(1, rounds);
-                    let shape = Shape { stages, rounds, end, last_stage };
-                    if !shapes.iter().any(|known| limits.dominates(known, &shape)) {
+        for (ranks, pipelines) in &limits.pipelines {
+            // More pipelines leave each with fewer micro-batches and share more: no bound grows.
+            let rounds = limits.micro_batches.div_ceil(*pipelines.end());
+            for Sharing { state, exchanges } in sharings(*ranks, pipelines) {
+                if limits.may_fit(*ranks, rounds, state) {
+                    let last_stage = limits.most_layers((1, *ranks), rounds, state);
+                    let shape = Shape { ranks: *ranks, rounds, last_stage, exchanges };
+                    if !shapes.iter().any(|known| known.covers(&shape)) {
                         shapes.push(shape);
                     }
                 }
-                least = greatest + 1;
             }
         }
+        shapes.sort_by(|a, b| a.effort().total_cmp(&b.effort()));
         Self { limits, shapes }
     }
 
     /// A time per batch that no placement of layers at least this slow can beat; `None` where
     /// nothing fits.
     pub fn least_time(&self, layer: LayerTimes) -> Option<u64> {
-        let times = self.shapes.iter().map(|shape| self.time_of(shape, layer));
-        times.reduce(f64::min).map(lowered)
+        let repeated = self.limits.repeated as f64;
+        let all = repeated * (layer.forward + layer.backward)
+            + layer.others_forward
+            + layer.others_backward;
+        let mut least: Option<f64> = None;
+        for shape in &self.shapes {
+            // The rest has at least as much to do.
+            if least.is_some_and(|least| least <= shape.effort() * all) {
+                break;
+            }
+            let time = self.time_of(shape, layer);
+            least = Some(least.map_or(time, |least| least.min(time)));
+        }
+        least.map(lowered)
     }
 
     fn time_of(&self, shape: &Shape, layer: LayerTimes) -> f64 {
-        let LayerTimes { forward, backward, others_forward, others_backward } = layer;
-        let (once, rest) = (forward + backward, others_forward + others_backward);
-        match self.limits.recompute {
-            Recompute::None => self.with_loads(shape, once, rest),
-            Recompute::Full => self.with_loads(shape, forward + once, others_forward + rest),
-            Recompute::Stage if shape.stages == 1 => self.with_loads(shape, once, rest),
-            Recompute::Stage => self.with_stage_recompute(shape, once, forward + once, rest),
+        let passes = self.time_of_passes(shape, layer);
+        match self.limits.time_model {
+            TimeModel::Published => passes,
+            TimeModel::OneForwardOneBackward => {
+                let after = shape.exchanges.first as f64;
+                (passes + after).max(self.time_of_exchanges(shape, layer))
+            }
         }
     }
 
-    /// The bound where each repeated layer adds `load` to its stage, and the others `rest` in all.
+    /// The bound by what ranks exchange. A rank has run all its passes before it has exchanged what
+    /// its last backward passes do not hide, and waits for new weights beyond what its first forward
+    /// passes hide: over all ranks these are sums over all layers, of which some rank has the
+    /// average.
+    fn time_of_exchanges(&self, shape: &Shape, layer: LayerTimes) -> f64 {
+        let repeated = self.limits.repeated as f64;
+        let forward = repeated * layer.forward + layer.others_forward;
+        let backward = repeated * layer.backward + layer.others_backward;
+        let Exchanges { gradients, weights, inside, .. } = shape.exchanges;
+        let rounds = shape.rounds as f64;
+        let late = rounds * forward + (rounds - 1.0) * backward + gradients as f64;
+        let both = (rounds - 1.0) * (forward + backward) + gradients as f64 + weights as f64;
+        late.max(both).max(rounds * inside as f64) / shape.ranks as f64
+    }
+
+    fn time_of_passes(&self, shape: &Shape, layer: LayerTimes) -> f64 {
+        let LayerTimes { forward, backward, others_forward, others_backward } = layer;
+        let (once, rest) = (forward + backward, others_forward + others_backward);
+        match self.limits.recompute {
+            Recompute::Full => self.with_loads(shape, forward + once, others_forward + rest),
+            Recompute::Stage if shape.ranks > 1 => {
+                self.with_stage_recompute(shape, once, forward + once, rest)
+            }
+            Recompute::None | Recompute::Stage | Recompute::First(_) | Recompute::AsNeeded => {
+                self.with_loads(shape, once, rest)
+            }
+        }
+    }
+
+    /// The bound where each repeated layer adds `load` to its rank, and the others `rest` in all.
     fn with_loads(&self, shape: &Shape, load: f64, rest: f64) -> f64 {
         let repeated = self.limits.repeated;
         let sum = repeated as f64 * load + rest;
-        // Some stage holds at least the average number of layers, and at least the average load.
-        let slowest =
-            (repeated.div_ceil(shape.stages) as f64 * load).max(sum / shape.stages as f64);
+        // Some rank holds at least the average number of layers, and at least the average load.
+        let slowest = (repeated.div_ceil(shape.ranks) as f64 * load).max(sum / shape.ranks as f64);
         self.time_from(shape, sum, slowest)
     }
 
@@ -142,14 +191,10 @@ impl PipelineBound {
         let repeated = self.limits.repeated;
         let most = shape.last_stage.min(repeated);
         let sum = |in_last: u64| in_last as f64 * once + (repeated - in_last) as f64 * twice + rest;
-        let earlier = |in_last: u64| (repeated - in_last).div_ceil(shape.stages - 1) as f64 * twice;
-        // By the average load: the more in the last stage, the less there is in all.
-        let by_average = self.time_from(shape, sum(most), sum(most) / shape.stages as f64);
-        if shape.rounds == 1 {
-            return by_average;
-        }
-        // By the slowest stage: up to the balance another layer in the last stage shortens both
-        // the sum and the slowest; beyond it lengthens the slowest by more than it saves.
+        let earlier = |in_last: u64| (repeated - in_last).div_ceil(shape.ranks - 1) as f64 * twice;
+        // The more in the last stage, the less there is in all.
+        let by_average = self.time_from(shape, sum(most), sum(most) / shape.ranks as f64);
+        // The slowest stage is the shortest where the last and the others balance.
         let (mut below, mut balanced) = (0, repeated);
         while below < balanced {
             let middle = below + (balanced - below) / 2;
@@ -159,58 +204,82 @@ impl PipelineBound {
                 below = middle + 1;
             }
         }
-        let by_slowest = [balanced.saturating_sub(1).min(most), balanced.min(most)]
-            .map(|x| self.time_from(shape, sum(x), earlier(x).max(x as f64 * once)));
-        // The least of the larger of two is at least the larger of their least.
-        by_average.max(by_slowest[0].min(by_slowest[1]))
+        let slowest = [balanced.saturating_sub(1).min(most), balanced.min(most)]
+            .map(|x| earlier(x).max(x as f64 * once));
+        by_average.max(self.time_from(shape, sum(most), slowest[0].min(slowest[1])))
     }
 
+    /// What no batch can beat whose loads sum up to at least `sum`, the slowest rank's at least
+    /// `slowest`.
     fn time_from(&self, shape: &Shape, sum: f64, slowest: f64) -> f64 {
+        let (rounds, ranks) = (shape.rounds as f64, shape.ranks as f64);
         match self.limits.time_model {
-            TimeModel::Published => slowest * (shape.rounds + shape.stages - 1) as f64,
+            TimeModel::Published => slowest * (rounds + ranks - 1.0),
             TimeModel::OneForwardOneBackward => {
-                sum + (shape.rounds - 1) as f64 * slowest + shape.end as f64
+                let works = (rounds * slowest).max(sum);
+                if self.limits.may_interleave && shape.ranks > 1 {
+                    return works;
+                }
+                let turning = match shape.rounds.cmp(&shape.ranks) {
+                    std::cmp::Ordering::Greater => 2.0 * sum + (rounds - ranks - 1.0) * slowest,
+                    std::cmp::Ordering::Equal => 2.0 * sum * rounds / (rounds + 1.0),
+                    std::cmp::Ordering::Less => 0.0,
+                };
+                works.max(sum + (rounds - 1.0) * slowest / 2.0).max(turning)
             }
         }
     }
 }
 
-impl PipelineLimits {
-    /// Whether every shape that `shape` covers is at least as slow as `known`.
-    fn dominates(&self, known: &Shape, shape: &Shape) -> bool {
-        // The published time grows with the stages besides falling with the load.
-        let stages_compare = match self.time_model {
-            TimeModel::Published => known.stages == shape.stages,
-            TimeModel::OneForwardOneBackward => known.stages >= shape.stages,
-        };
-        stages_compare
-            && known.rounds <= shape.rounds
-            && known.end <= shape.end
-            && (self.recompute != Recompute::Stage
-                || known.last_stage >= shape.last_stage && shape.stages > 1)
+impl Shape {
+    /// The part of all work on all layers that a rank has to do in a batch, on average.
+    fn effort(&self) -> f64 {
+        self.rounds as f64 / self.ranks as f64
     }
 
-    /// Whether the repeated layers alone fit in so many stages.
-    fn may_fit(&self, stages: u64, rounds: u64) -> bool {
-        let room: u64 = (1..=stages)
-            .map(|in_flight| self.most_layers(in_flight, rounds))
+    /// Whether nothing that `other` bounds is faster than what this does: it has as many ranks, no
+    /// more to do, and no less room.
+    fn covers(&self, other: &Self) -> bool {
+        let (mine, theirs) = (&self.exchanges, &other.exchanges);
+        self.ranks == other.ranks
+            && self.rounds <= other.rounds
+            && self.last_stage >= other.last_stage
+            && mine.first <= theirs.first
+            && mine.gradients <= theirs.gradients
+            && mine.weights <= theirs.weights
+            && mine.inside <= theirs.inside
+    }
+}
+
+impl PipelineLimits {
+    /// Whether the repeated layers alone fit in so many ranks.
+    fn may_fit(&self, ranks: u64, rounds: u64, state: u64) -> bool {
+        let room: u64 = (1..=ranks)
+            .map(|from_the_end| self.most_layers((from_the_end, ranks), rounds, state))
             .fold(0, u64::saturating_add);
         room >= self.repeated
     }
 
-    /// The most repeated layers that fit in the stage with `in_flight - 1` stages after it.
-    fn most_layers(&self, in_flight: u64, rounds: u64) -> u64 {
+    /// The most repeated layers that fit in the rank at this place from the end, of so many.
+    ///
+    /// With several virtual stages no rank has fewer micro-batches' worth of its layers in flight.
+    fn most_layers(&self, (from_the_end, ranks): (u64, u64), rounds: u64, state: u64) -> u64 {
         let in_flight = match self.time_model {
-            TimeModel::Published => in_flight,
-            TimeModel::OneForwardOneBackward => in_flight.min(rounds),
+            TimeModel::Published => from_the_end,
+            TimeModel::OneForwardOneBackward if self.may_interleave => 1,
+            TimeModel::OneForwardOneBackward => from_the_end.min(rounds),
         };
-        // Memory of n layers is `fixed + n · each`.
+        // Memory of n layers is at least `fixed + n · each`. Nothing is sent to the first stage.
         let (fixed, each) = match self.recompute {
-            Recompute::None => (0, self.state + in_flight * self.kept),
-            Recompute::Stage => ((in_flight - 1) * self.input, self.state + self.kept),
-            Recompute::Full => (self.kept, self.state + in_flight * self.input),
+            Recompute::None => (0, state + in_flight * self.kept),
+            Recompute::Stage if from_the_end == ranks => (0, state + self.kept),
+            Recompute::Stage => ((in_flight - 1) * self.input, state + self.kept),
+            Recompute::Full => (self.kept, state + in_flight * self.input),
+            Recompute::First(_) | Recompute::AsNeeded => {
+                (0, state + in_flight * self.input.min(self.kept))
+            }
         };
-        match self.capacity.checked_sub(fixed) {
+        match self.capacity.checked_sub(fixed + self.working) {
             Some(room) => room.checked_div(each).unwrap_or(u64::MAX).min(self.repeated),
             None => 0,
         }

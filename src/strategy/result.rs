@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::plan::LayerFacts;
 use crate::plan::Plan;
+use crate::plan::Strategy;
 use crate::profile::parts::PassParts;
 
 /// The best way to train one model on a design.
@@ -42,13 +43,9 @@ pub struct ModelResult {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct StrategyFacts {
-    pub data_parallel: u64,
-    pub pipeline_stages: u64,
-    pub tensor_parallel: u64,
-    pub micro_batch: u64,
-    pub recompute: String,
-    pub devices_used: u64,
     pub sentence: String,
+    pub devices_used: u64,
+    pub degrees: Strategy,
 }
 
 /// Parts of the time of a batch, in seconds.
@@ -63,6 +60,7 @@ pub struct Breakdown {
     pub pipeline_transfers: f64,
     pub gradient_exchange: f64,
     pub optimizer: f64,
+    pub weight_gathering: f64,
     pub bubble: f64,
 }
 
@@ -71,8 +69,10 @@ pub struct Breakdown {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct StageFacts {
+    pub rank: usize,
     pub first_layer: usize,
     pub n_layers: usize,
+    pub n_repeated: usize,
     pub layers: Vec<LayerCount>,
     pub devices: u64,
     pub forward_s: f64,
@@ -100,6 +100,8 @@ pub struct MemoryFacts {
     pub gradients: u64,
     pub optimizer_state: u64,
     pub activations: u64,
+    pub gathered: u64,
+    pub working: u64,
 }
 
 impl Breakdown {
@@ -112,7 +114,7 @@ impl Breakdown {
     }
 
     /// All parts with their names.
-    pub fn parts(&self) -> [(&'static str, f64); 8] {
+    pub fn parts(&self) -> [(&'static str, f64); 9] {
         [
             ("tensor cores", self.tensor),
             ("vector cores", self.vector),
@@ -121,6 +123,7 @@ impl Breakdown {
             ("pipeline transfers", self.pipeline_transfers),
             ("gradient exchange", self.gradient_exchange),
             ("optimizer step", self.optimizer),
+            ("weight gathering", self.weight_gathering),
             ("pipeline bubble", self.bubble),
         ]
     }

@@ -1,17 +1,26 @@
 //! What may be chosen when a model is trained on a chip, and by which rules it is counted.
 
-use std::ops::RangeInclusive;
-
 use super::price::Price;
 use crate::estimate::Options;
 use crate::hardware::Cluster;
 use crate::model::Attention;
+use crate::model::Masked;
 use crate::model::Optimizer;
-use crate::parallel::Setting;
+use crate::parallel::zero::Zero;
+use crate::placement::Choices;
+use crate::placement::CutChoice;
+use crate::placement::Family;
+use crate::placement::Usage;
+use crate::plan::CutSpace;
+use crate::plan::EndRules;
 use crate::plan::Recompute;
+use crate::plan::StepStart;
+use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::schedule::Rule;
 use crate::units::Bytes;
+
+use super::training::Sharded;
 
 /// The space of strategies and the conventions that they are counted by.
 #[derive(Clone, Debug)]
@@ -22,20 +31,14 @@ pub struct Terms {
     pub cluster: Cluster,
     /// Sequences in a batch.
     pub global_batch: u64,
-    /// Sequences in a micro-batch, any of these; each divides the batch.
-    pub micro_batches: Vec<u64>,
-    /// Devices that share a layer, any of these that the model allows.
-    pub widths: Vec<u64>,
-    /// What may be computed again, any of these.
-    pub recompute: Vec<Recompute>,
-    /// How many copies of the pipeline there may be.
-    pub data_parallel: RangeInclusive<u64>,
-    /// How many stages a pipeline may have.
-    pub stages: RangeInclusive<usize>,
-    /// Whether norms, dropouts and residual adds are divided along the sequence.
-    pub sequence_parallel: bool,
+    /// What may be chosen.
+    pub space: StrategySpace,
+    /// Thousandths of a device's memory that plans leave free; below 0, what they may exceed it by.
+    pub reserve_per_mille: i64,
     /// What attention leaves behind for the backward pass.
     pub attention: Attention,
+    /// What fused attention does with what a causal mask hides.
+    pub masked: Masked,
     /// The size of an element.
     pub element: Bytes,
     /// What is held for each parameter.
@@ -53,16 +56,74 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// One device's setting at a width and a micro-batch.
-    pub fn setting(&self, sequence: u64, width: u64, micro_batch: u64) -> Setting {
-        Setting {
-            micro_batch,
-            sequence,
-            tensor_parallel: width,
-            sequence_parallel: self.sequence_parallel && width > 1,
-            attention: self.attention,
-            element: self.element,
-            ..Setting::ALONE
+    /// What of a device's memory plans may fill.
+    pub fn usable(&self, installed: Bytes) -> Bytes {
+        usable(installed, self.reserve_per_mille)
+    }
+
+    /// What follows the passes of a batch: gradients are clipped by the norm of all, so that every
+    /// step waits for the last of them.
+    pub fn ends(&self) -> EndRules {
+        ends(&self.space, self.time_model)
+    }
+
+    /// What is free to choose once a model is divided, with one recompute choice, whether or not the
+    /// framework accepts it.
+    pub fn choices(&self, recompute: Recompute, sharded: Option<Sharded>) -> Choices {
+        let space = &self.space;
+        let small = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let mut choices = Choices {
+            data_parallel: space.data_parallel.least..=space.data_parallel.most,
+            ranks: small(space.pipeline.least)..=small(space.pipeline.most),
+            chunks: small(space.chunks.least)..=small(space.chunks.most),
+            group: space.group,
+            zero: [without_exchanges(&space.zero), without_exchanges(&space.zero_in_pipelines)],
+            shards: space.shards,
+            orders: space.orders.clone(),
+            recompute: vec![recompute],
+            equal_repeats: space.framework.repeats_are_equal(),
+            usage: if space.framework.may_idle() { Usage::Any } else { Usage::Whole },
+            cut: match space.cut {
+                CutSpace::Best => CutChoice::Best,
+                CutSpace::Even => CutChoice::Even,
+            },
+            // Where ranks and virtual stages are given, there is time to look further.
+            layouts: if space.chunks.least == space.chunks.most
+                && space.pipeline.least == space.pipeline.most
+            {
+                Family::Near
+            } else {
+                Family::Even
+            },
+            legal: None,
+        };
+        if let Some(Sharded { zero, data_parallel, ranks }) = sharded {
+            choices.data_parallel = data_parallel..=data_parallel;
+            choices.ranks = small(ranks)..=small(ranks);
+            choices.zero = [vec![zero], vec![zero]];
+        }
+        choices
+    }
+}
+
+/// Of these, what is shared without exchanges inside layers.
+fn without_exchanges(all: &[Zero]) -> Vec<Zero> {
+    all.iter().copied().filter(|&zero| zero < Zero::Gradients).collect()
+}
+
+/// What follows the passes of a batch of a model.
+pub fn ends(space: &StrategySpace, time_model: TimeModel) -> EndRules {
+    match time_model {
+        TimeModel::Published => EndRules::PLAIN,
+        TimeModel::OneForwardOneBackward => {
+            EndRules { step_start: StepStart::AllGradients, buckets: space.buckets() }
         }
     }
+}
+
+/// What of a device's memory plans may fill.
+pub fn usable(installed: Bytes, reserve_per_mille: i64) -> Bytes {
+    let kept = 1000_i64.saturating_sub(reserve_per_mille).max(0).unsigned_abs();
+    let part = u128::from(installed.0) * u128::from(kept) / 1000;
+    Bytes(u64::try_from(part).unwrap_or(u64::MAX))
 }

@@ -1,6 +1,11 @@
 //! A model made ready to be trained: one device's share of it at every width and micro-batch, and
 //! what each needs at the least.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
 use super::Terms;
 use super::least_energy::LeastWork;
 use super::least_energy::OperandBytes;
@@ -23,11 +28,24 @@ use crate::model::op::Traffic;
 use crate::model::op::VectorWork;
 use crate::model::op::Work;
 use crate::parallel::Illegal;
+use crate::parallel::Order;
 use crate::parallel::Setting;
 use crate::parallel::Share;
+use crate::parallel::frameworks::CutShape;
+use crate::parallel::frameworks::Framework;
+use crate::parallel::frameworks::PlanShape;
+use crate::parallel::frameworks::RepeatedLayers;
+use crate::parallel::is_legal;
 use crate::parallel::legal_widths;
 use crate::parallel::shard;
+use crate::parallel::zero::Zero;
+use crate::parallel::zero::with_exchanges;
+use crate::placement::Choices;
+use crate::placement::Legal;
 use crate::placement::MOST_LAYERS;
+use crate::plan::CutSpace;
+use crate::plan::Recompute;
+use crate::plan::TimeModel;
 use crate::profile::LayerGraphs;
 use crate::units::Bytes;
 use crate::units::Flops;
@@ -43,12 +61,29 @@ pub struct Training {
     pub sequence: u64,
     /// Operations of training one sequence, nothing computed twice.
     pub flops_per_sequence: Flops,
-    /// One for each legal width and micro-batch; on a network of nodes once more for plans that
-    /// are confined to one node.
-    pub divisions: Vec<Division>,
+    /// One for each legal way to divide layers; where the network treats fewer devices better, once
+    /// more for plans that are confined to these.
+    pub divisions: Vec<Arc<Division>>,
+    /// The same with exchanges inside every layer, made when first asked for.
+    sharded: Arc<Mutex<ShardedDivisions>>,
 }
 
-/// A model at one width and micro-batch.
+/// By the place of a division and what its replicas exchange.
+type ShardedDivisions = BTreeMap<(usize, Sharded), Arc<Division>>;
+
+/// Gradients or weights that replicas exchange inside every layer: then its passes depend on how
+/// many replicas there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sharded {
+    /// What they share.
+    pub zero: Zero,
+    /// Copies of the pipeline.
+    pub data_parallel: u64,
+    /// Ranks of a pipeline.
+    pub ranks: u64,
+}
+
+/// A model divided in one way.
 #[derive(Clone, Debug)]
 pub struct Division {
     /// What one device does.
@@ -107,28 +142,91 @@ impl Training {
             return Err(Untrainable::TooDeep { found: model.sequence.len() });
         }
         let legal = legal_widths(&model.spec);
-        let widths: Vec<u64> =
-            terms.widths.iter().copied().filter(|width| legal.contains(width)).collect();
-        if widths.is_empty() {
-            return Err(Untrainable::NoWidth { asked: terms.widths.clone(), legal });
+        let asked = &terms.space.tensor_parallel;
+        if !asked.iter().any(|width| legal.contains(width)) {
+            return Err(Untrainable::NoWidth { asked: asked.clone(), legal });
         }
         let mut divisions = Vec::new();
-        for devices in terms.cluster.network.scopes(terms.cluster.devices) {
+        let settings = settings(&model, sequence, terms);
+        let mut scopes = terms.cluster.network.scopes(terms.cluster.devices);
+        if terms.space.framework != Framework::Any {
+            // Such plans use all devices.
+            scopes.truncate(1);
+        }
+        for devices in scopes {
             let cluster = Cluster { devices, ..terms.cluster };
-            for &width in widths.iter().filter(|&&width| width <= devices) {
-                for &micro_batch in &terms.micro_batches {
-                    let share = shard(&model, terms.setting(sequence, width, micro_batch))?;
-                    divisions.push(Division::new(share, terms.options.vector_costs, cluster));
-                }
+            for &setting in settings.iter().filter(|setting| setting.devices() <= devices) {
+                let share = shard(&model, setting)?;
+                let division = Division::new(share, terms.options.vector_costs, cluster);
+                divisions.push(Arc::new(division));
             }
         }
         if divisions.is_empty() {
-            let asked = terms.widths.clone();
+            let asked = terms.space.tensor_parallel.clone();
             return Err(Untrainable::TooWide { asked, devices: terms.cluster.devices });
         }
         let flops_per_sequence = flops_per_sequence(&model, sequence)?;
         let name = name.to_owned();
-        Ok(Self { name, model, sequence, flops_per_sequence, divisions })
+        Ok(Self { name, model, sequence, flops_per_sequence, divisions, sharded: Arc::default() })
+    }
+
+    /// A division, with what replicas exchange inside every layer where they do.
+    pub fn division(&self, at: usize, sharded: Option<Sharded>, terms: &Terms) -> Arc<Division> {
+        let plain = &self.divisions[at];
+        let exchanging = sharded.filter(|sharded| sharded.zero >= Zero::Gradients);
+        let Some(sharded) = exchanging else { return Arc::clone(plain) };
+        let mut known = self.sharded.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = known.entry((at, sharded)).or_insert_with(|| {
+            let replicas = sharded.data_parallel * plain.share.setting.context;
+            let shards = terms.space.shards.unwrap_or(replicas);
+            let share = with_exchanges(&plain.share, sharded.zero, shards, terms.optimizer.into());
+            Arc::new(Division::new(share, terms.options.vector_costs, plain.cluster))
+        });
+        Arc::clone(made)
+    }
+
+    /// What is free to choose in a division, with one recompute choice: what the framework accepts.
+    pub fn choices(
+        &self,
+        terms: &Terms,
+        at: usize,
+        (sharded, recompute): (Option<Sharded>, Recompute),
+    ) -> Choices {
+        let legal = Legal { framework: terms.space.framework, plan: self.plan_shape(terms, at) };
+        Choices { legal: Some(legal), ..terms.choices(recompute, sharded) }
+    }
+
+    /// What a division says of a plan, with one of everything that it leaves open.
+    fn plan_shape(&self, terms: &Terms, at: usize) -> PlanShape {
+        let Division { share, cluster, .. } = &*self.divisions[at];
+        let (setting, spec) = (&share.setting, &self.model.spec);
+        PlanShape {
+            devices: cluster.devices,
+            global_batch: terms.global_batch,
+            micro_batch: setting.micro_batch,
+            sequence: setting.sequence,
+            layers: spec.layers,
+            heads: spec.heads,
+            kv_heads: spec.kv_heads,
+            mlp: spec.mlp,
+            tensor: setting.tensor_parallel,
+            sequence_parallel: setting.sequence_parallel,
+            context: setting.context,
+            context_kind: setting.context_kind,
+            pipeline: 1,
+            chunks: 1,
+            group: 1,
+            data: 1,
+            zero: Zero::Nothing,
+            shards: 1,
+            order: Order::default(),
+            cut: match terms.space.cut {
+                CutSpace::Best => CutShape::Layout,
+                CutSpace::Even => CutShape::Even,
+            },
+            repeated: RepeatedLayers::None,
+            modules: setting.repeated,
+        }
     }
 }
 
@@ -202,8 +300,97 @@ impl Division {
     /// Devices that every stage takes at the least.
     pub fn devices_per_stage(&self) -> u64 {
         let all_are_wide = self.share.kinds.iter().all(|kind| kind.tensor_parallel);
-        if all_are_wide { self.share.setting.tensor_parallel } else { 1 }
+        let setting = &self.share.setting;
+        setting.context * if all_are_wide { setting.tensor_parallel } else { 1 }
     }
+}
+
+/// Every legal way to divide the layers of a model, in a fixed order.
+pub fn settings(model: &Model, sequence: u64, terms: &Terms) -> Vec<Setting> {
+    let space = &terms.space;
+    let widths = legal_widths(&model.spec);
+    let mut found = Vec::new();
+    for &tensor_parallel in space.tensor_parallel.iter().filter(|width| widths.contains(width)) {
+        for &context in &space.context_parallel {
+            // Alone, a device has nobody to exchange its tokens with.
+            let kinds = if context == 1 { &space.context_kinds[..1] } else { &space.context_kinds };
+            for &context_kind in kinds {
+                for &sequence_parallel in &space.sequence_parallel {
+                    for &repeated in &space.repeated {
+                        for &micro_batch in &space.micro_batches {
+                            let setting = Setting {
+                                micro_batch,
+                                sequence,
+                                tensor_parallel,
+                                sequence_parallel: sequence_parallel && tensor_parallel > 1,
+                                context,
+                                context_kind,
+                                attention: terms.attention,
+                                repeated,
+                                masked: terms.masked,
+                                element: terms.element,
+                            };
+                            found.push(setting);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let mut kept: Vec<Setting> = Vec::new();
+    for &setting in &found {
+        if !kept.contains(&setting) && is_legal(model, setting).is_ok() {
+            kept.push(setting);
+        }
+    }
+    if kept.is_empty() {
+        // What leaves nothing to choose from is refused by name, not left out.
+        kept.extend(found.first());
+    }
+    kept
+}
+
+/// How replicas may share what is exchanged inside layers: nothing, and every way to share gradients
+/// or weights. Where any number of devices may be used, replicas are powers of two then.
+pub fn shardings(terms: &Terms, division: &Division) -> Vec<Option<Sharded>> {
+    let space = &terms.space;
+    let share = &division.share;
+    let micro_batches = terms.global_batch / share.setting.micro_batch;
+    let all = || space.zero.iter().chain(&space.zero_in_pipelines);
+    let mut found = Vec::new();
+    if all().any(|&zero| zero < Zero::Gradients) {
+        found.push(None);
+    }
+    if !all().any(|&zero| zero >= Zero::Gradients) || terms.time_model == TimeModel::Published {
+        return found;
+    }
+    let deepest = (share.sequence.len() as u64).min(space.pipeline.most);
+    for ranks in space.pipeline.least.max(1)..=deepest {
+        let room = division.cluster.devices / (share.setting.devices() * ranks);
+        let most = room.min(micro_batches).min(space.data_parallel.most);
+        let replicas: Vec<u64> = match space.framework {
+            Framework::Any => (0..64).map(|power| 1 << power).take_while(|&n| n <= most).collect(),
+            Framework::Megatron | Framework::Torchtitan | Framework::Maxtext => vec![room],
+        };
+        let given = (space.data_parallel.least == space.data_parallel.most).then_some(most);
+        for data_parallel in given.map_or(replicas, |only| vec![only]) {
+            let n = data_parallel * share.setting.context;
+            let are_even = space.shards.is_none_or(|shards| n.is_multiple_of(shards));
+            if data_parallel < space.data_parallel.least.max(1) || data_parallel > most {
+                continue;
+            }
+            let zeros = space.zero_with(ranks);
+            let inside = zeros.iter().copied().filter(|&zero| zero >= Zero::Gradients);
+            let sharded = |zero: Zero| Some(Sharded { zero, data_parallel, ranks });
+            if n > 1 && are_even {
+                found.extend(inside.map(sharded));
+            } else if n == 1 && !zeros.is_empty() && inside.count() == zeros.len() {
+                // Alone, a replica has nobody to share with.
+                found.push(sharded(Zero::Nothing));
+            }
+        }
+    }
+    found
 }
 
 fn occurrences(share: &Share) -> Vec<u64> {

@@ -12,7 +12,7 @@ const CHARTS = {
   "time breakdown": PARTS.map(([, colour]) => colour),
   memory: MEMORY.map(([, colour]) => colour),
   layer: Object.values(CORES),
-  timeline: ["--forward", "--backward", "--gradient", "--optimizer", "--bubble"],
+  timeline: ["--forward", "--backward", "--gradient", "--optimizer", "--gather", "--bubble"],
   chip: ["--tensor", "--vector", "--local", "--glb", "--hbm"],
 };
 

@@ -58,11 +58,11 @@ fn check(setup: &Setup) -> usize {
 }
 
 #[test]
-fn pruning_finds_the_winner_of_every_twentieth_design_in_both_time_models() {
+fn pruning_finds_the_winner_of_every_hundredth_design_in_both_time_models() {
     for time_model in ["1f1b", "published"] {
         let text = format!("[job]\ntime_model = \"{time_model}\"\n[space]\nhbm_gib = 80\n");
-        let left_out = check(&setup(&text, &["gpt2-xl"], 20));
-        assert!(left_out > 700, "{time_model}: only {left_out} of 1,468 were pruned");
+        let left_out = check(&setup(&text, &["gpt2-xl"], 100));
+        assert!(left_out > 100, "{time_model}: only {left_out} of 294 were pruned");
     }
 }
 
@@ -80,13 +80,13 @@ fn pruning_finds_the_winner_by_every_objective_and_of_several_models() {
         let text = format!(
             "[job]\nmicro_batches = [2]\n[space]\nhbm_gib = 32\n[search]\nobjective = \"{objective}\"\n"
         );
-        check(&setup(&text, &["bert-large"], 150));
+        check(&setup(&text, &["bert-large"], 600));
     }
     for combine in ["geomean", "mean", "min-regret"] {
         let text = format!(
             "[job]\nmicro_batches = [1]\ntensor_parallel = [1]\n[space]\nhbm_gib = 32\n[search]\ncombine = \"{combine}\"\n"
         );
-        check(&setup(&text, &["bert-large", "opt-350m"], 300));
+        check(&setup(&text, &["bert-large", "opt-350m"], 600));
     }
 }
 
@@ -107,7 +107,7 @@ fn a_power_cap_leaves_out_strategies_and_not_designs_that_have_another() {
             "[job]\nmicro_batches = [1]\n[space]\nhbm_gib = 32\n[search]\nexhaustive = true\n{cap}\n"
         )
     };
-    let under = |cap: &str| survey(&setup(&text(cap), &["bert-large"], 400));
+    let under = |cap: &str| survey(&setup(&text(cap), &["bert-large"], 1200));
     let (free, capped) = (under(""), under("power_cap_w = 100.0"));
     let mut n_slower = 0;
     for (design, status) in free.walks[0].statuses.iter().enumerate() {
@@ -182,7 +182,7 @@ fn a_group_that_fills_a_node_is_not_pruned_by_the_exchange_of_a_smaller_one() {
     let hardware = on_nodes(16, 100_000.0, 0.01, 0.0);
     let text = "[job]\ndevices = 31\nglobal_batch = 512\nmicro_batches = [32]\n\
                 optimizer = \"sgd\"\n[space]\nhbm_gib = 32\n";
-    let every = setup_in(&hardware, text, &["bert-large"], |at| at % 40 == 0);
+    let every = setup_in(&hardware, text, &["bert-large"], |at| at % 400 == 0);
     check(&every);
 }
 
@@ -204,15 +204,15 @@ fn no_bound_is_above_the_fact_on_random_networks_of_nodes() {
             );
             let first = noise.of(&[0, 7, 31, 64]);
             let models = noise.of(&["bert-large", "opt-350m"]);
-            check(&setup_in(&hardware, &text, &[models], |at| at % 70 == first));
+            check(&setup_in(&hardware, &text, &[models], |at| at % 700 == first));
         }
     }
 }
 
 #[test]
-fn two_hundred_random_small_searches_prune_nothing_that_matters() {
+fn a_hundred_random_small_searches_prune_nothing_that_matters() {
     let mut noise = Noise(0x005E_A4C4);
-    for _ in 0..200 {
+    for _ in 0..100 {
         let per_node = noise.of(&[5, 8, 16, 72, 100_000]);
         let (inside, between) = (noise.of(&[5.0, 450.0]), noise.of(&[0.1, 50.0]));
         let hardware = on_nodes(per_node, inside, between, noise.of(&[0.0, 1.0]));

@@ -8,17 +8,19 @@ use std::process::Output;
 use std::time::Duration;
 
 /// A search of a second or two.
-const SMALL: [&str; 10] = [
+const SMALL: [&str; 12] = [
     "--model",
     "bert-large",
     "--hbm",
     "32,64",
     "--micro-batch",
-    "1,2",
+    "2",
     "--space",
-    "tensor_cores=8..256",
+    "tensor_cores=32..128",
     "--space",
-    "width=16..128",
+    "width=64..128",
+    "--fix",
+    "depth=64",
 ];
 
 fn directory(name: &str) -> PathBuf {

@@ -18,16 +18,19 @@ use super::inspect::optimizer;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
 use super::model_args::ModelOptions;
+use crate::model::Module;
+use crate::model::Modules;
 use crate::model::Optimizer;
-use crate::plan::GivenDegrees;
 use crate::plan::Plan;
 use crate::plan::Recompute;
+use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::report::html;
 use crate::report::plot;
 use crate::report::timeline;
 
-/// Find the fastest placement of layers on a cluster: pipelines, stages, widths, recompute.
+/// Find the fastest way to train a model on a cluster: every axis of parallelism, the cut into
+/// stages, what is recomputed.
 #[derive(ClapArgs)]
 #[command(after_help = "Exit status 1 means that nothing fits; the answer names the limit.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
@@ -44,10 +47,10 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with_all = ["devices", "fit"],
           value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     nodes: Option<u64>,
-    /// Sequences in a batch, exactly [default: 4096]
+    /// Sequences in a batch, exactly
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     global_batch: Option<u64>,
-    /// Tokens in a batch, such as 4M, rounded to the nearest 2^k or 3·2^k sequences
+    /// Tokens in a batch, rounded to the nearest 2^k or 3·2^k sequences: 4M, 1.5G [default: 4M]
     #[arg(long, value_name = "TOKENS", conflicts_with = "global_batch")]
     batch_tokens: Option<String>,
     /// Sequences that pass through the model together: the sizes to choose from [default: those
@@ -55,25 +58,41 @@ pub struct Args {
     #[arg(long, value_name = "N,…", value_delimiter = ',',
           value_parser = clap::value_parser!(u64).range(1..=LARGEST_MICRO_BATCH))]
     micro_batch: Option<Vec<u64>>,
-    /// Devices that share a layer: the widths to choose from [default: those of 1, 2, 4, 8 that
-    /// the model allows]
+    /// Devices that share a layer: the widths to choose from [default: what the model allows, up to
+    /// a node, or 64 where there are no nodes]
     #[arg(long, value_name = "N,…", value_delimiter = ',',
           value_parser = clap::value_parser!(u64).range(1..=LARGEST_WIDTH))]
     tensor_parallel: Option<Vec<u64>>,
+    /// Devices that share a sequence: the degrees to choose from [default: what the model allows,
+    /// up to 64]
+    #[arg(long, value_name = "N,…", value_delimiter = ',',
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_WIDTH))]
+    context_parallel: Option<Vec<u64>>,
+    /// What replicas share: nothing, optimizer state, gradients too, weights too [default: all four
+    /// without a pipeline, 0 and 1 with one]
+    #[arg(long, value_name = "0..3", value_parser = clap::value_parser!(u64).range(0..=3))]
+    zero: Option<u64>,
     /// What is dropped after the forward pass and computed again [default: auto, or what the
     /// profile says]
     #[arg(long, value_name = "CHOICE")]
     recompute: Option<RecomputeChoice>,
+    /// Memory that plans leave free, in percent [default: 6, or 0 with --published]
+    #[arg(long, value_name = "PERCENT")]
+    reserve: Option<f64>,
+    /// Only plans that this framework accepts: megatron (bridge, nemo), torchtitan, maxtext, any
+    /// [default: what the hardware file says, megatron for the built-in GPUs, else any]
+    #[arg(long, value_name = "NAME")]
+    launchable: Option<String>,
     /// Whose gradients and state are held [default: adam-mixed, or sgd with --published]
     #[arg(long, value_name = "NAME", value_parser = optimizer())]
     optimizer: Option<Optimizer>,
     /// How the time of a batch is counted [default: 1f1b, or published with --published]
     #[arg(long, value_name = "MODEL")]
     time_model: Option<TimeModelChoice>,
-    /// Evaluate this strategy, layers cut evenly, instead of searching: p stages, d pipelines,
-    /// t devices to a layer
-    #[arg(long, value_name = "p=N,d=N,t=N", conflicts_with = "fit", value_parser = strategy)]
-    strategy: Option<GivenDegrees>,
+    /// A strategy, or a part of one: t=8,sp,c=2:ring,p=8,v=3,d=8,b=1,zero=1,recompute=selective,
+    /// cut=even,order=tp-cp-pp-dp; what is not given is searched
+    #[arg(long, value_name = "WORD,…")]
+    strategy: Option<String>,
     /// Find the fewest devices on which the model fits
     #[arg(long, conflicts_with = "devices")]
     fit: bool,
@@ -84,8 +103,9 @@ pub struct Args {
     /// profile per line and gets one answer per line, `-` reads one from standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "seq", "attention", "sequence_parallel", "devices", "nodes", "global_batch", "batch_tokens",
-        "micro_batch", "tensor_parallel", "optimizer", "strategy", "fit", "published", "design", "tensor_cores",
-        "width", "depth", "vector_cores", "vector_width", "local_kib", "glb_mib", "hbm_gib",
+        "micro_batch", "tensor_parallel", "context_parallel", "zero", "reserve", "launchable",
+        "optimizer", "strategy", "fit", "published", "design", "tensor_cores", "width", "depth",
+        "vector_cores", "vector_width", "local_kib", "glb_mib", "hbm_gib",
     ])]
     profile: Option<PathBuf>,
     /// Print JSON
@@ -104,36 +124,6 @@ pub struct Args {
     design: DesignArgs,
 }
 
-/// The devices that a strategy takes; `None` beyond 64 bits.
-fn devices_of(strategy: GivenDegrees) -> Option<u64> {
-    let GivenDegrees { pipeline, data_parallel, tensor_parallel } = strategy;
-    pipeline.checked_mul(data_parallel)?.checked_mul(tensor_parallel)
-}
-
-/// Reads a strategy as an option holds it: `p=32,d=8,t=4`.
-fn strategy(text: &str) -> Result<GivenDegrees, String> {
-    let mut found = [None; 3];
-    for part in text.split(',') {
-        let expected = || format!("`{part}` is not one of p=N, d=N, t=N");
-        let (name, number) = part.trim().split_once('=').ok_or_else(expected)?;
-        let slot = ["p", "d", "t"].iter().position(|known| *known == name.trim());
-        let slot = slot.ok_or_else(expected)?;
-        let number: u64 = number.trim().parse().map_err(|_| expected())?;
-        if number == 0 || number > 1 << 32 {
-            return Err(format!("`{part}`: allowed are 1 to 2^32"));
-        }
-        if found[slot].replace(number).is_some() {
-            return Err(format!("`{name}` is given twice"));
-        }
-    }
-    match found {
-        [Some(pipeline), Some(data_parallel), Some(tensor_parallel)] => {
-            Ok(GivenDegrees { pipeline, data_parallel, tensor_parallel })
-        }
-        _ => Err("give all three, such as p=32,d=8,t=4".into()),
-    }
-}
-
 /// Values of `--recompute`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RecomputeChoice {
@@ -143,7 +133,9 @@ enum RecomputeChoice {
     Stage,
     /// Keep each layer's input, run the layer's forward pass again
     Full,
-    /// Whichever is fastest and fits
+    /// Run attention's core again, where its probabilities would be kept
+    Selective,
+    /// Whichever is fastest and fits: in each stage as many layers as memory asks for
     Auto,
 }
 
@@ -158,12 +150,29 @@ enum TimeModelChoice {
 }
 
 impl RecomputeChoice {
+    /// The choices for a user's own layers.
     fn choices(self) -> Vec<Recompute> {
         match self {
-            Self::None => vec![Recompute::None],
+            Self::None | Self::Selective => vec![Recompute::None],
             Self::Stage => vec![Recompute::Stage],
             Self::Full => vec![Recompute::Full],
             Self::Auto => Recompute::ALL.to_vec(),
+        }
+    }
+
+    /// Leaves of a model's space only this choice.
+    fn narrow(self, space: &mut StrategySpace) {
+        let core = Modules::NONE.with(Module::CoreAttention);
+        match self {
+            Self::None | Self::Selective => space.recompute = vec![Recompute::None],
+            Self::Stage => space.recompute = vec![Recompute::Stage],
+            Self::Full => space.recompute = vec![Recompute::EVERY_LAYER],
+            Self::Auto => {}
+        }
+        match self {
+            Self::Selective => space.repeated = vec![core],
+            Self::Auto => {}
+            Self::None | Self::Stage | Self::Full => space.repeated = vec![Modules::NONE],
         }
     }
 }
@@ -222,19 +231,4 @@ impl Args {
 fn page_beside(path: &Path) -> PathBuf {
     let page = path.with_extension("html");
     if page == path { path.with_extension("page.html") } else { page }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_strategy_names_its_three_degrees_once() {
-        let good = GivenDegrees { pipeline: 32, data_parallel: 8, tensor_parallel: 4 };
-        assert_eq!(strategy("p=32,d=8,t=4"), Ok(good));
-        assert_eq!(strategy("t=4, p=32, d=8"), Ok(good));
-        for bad in ["", "p=32", "p=32,d=8,t=0", "p=1,p=2,d=1,t=1", "p=x,d=1,t=1", "s=1,d=1,t=1"] {
-            assert!(strategy(bad).is_err(), "{bad}");
-        }
-    }
 }

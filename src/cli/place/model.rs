@@ -3,52 +3,62 @@
 use std::io::Write;
 
 use super::Args;
-use super::RecomputeChoice;
 use crate::cli::Exit;
 use crate::cli::Refusal;
 use crate::cli::files;
 use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
-use crate::hardware::Cluster;
 use crate::input::Conventions;
+use crate::input::InputError;
+use crate::input::batch::default_sequence;
 use crate::input::batch::devices_of_nodes;
 use crate::input::batch::nearest_batch;
 use crate::input::batch::read_tokens;
 use crate::input::place;
+use crate::input::place::Basics;
 use crate::input::place::Ready;
 use crate::input::place::ready;
+use crate::input::source;
+use crate::input::strategy;
 use crate::model::Model;
-use crate::parallel::legal_widths;
+use crate::parallel::frameworks::Framework;
+use crate::parallel::is_legal;
+use crate::parallel::zero::Zero;
+use crate::placement::Choices;
 use crate::placement::Problem;
+use crate::placement::Usage;
 use crate::placement::fewest_devices;
+use crate::placement::fits;
 use crate::placement::obstacle;
+use crate::placement::refusal;
+use crate::plan::GivenStrategy;
 use crate::plan::Job;
-use crate::plan::Placement;
+use crate::plan::Limits;
 use crate::plan::Plan;
 use crate::plan::Profile;
 use crate::plan::Question;
-use crate::plan::Recompute;
+use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::plan::Units;
 use crate::plan::check::placement::check;
-use crate::plan::cost;
-use crate::profile;
 use crate::report::placement as report;
 use crate::report::placement::Alternative;
 use crate::strategy::Best;
-use crate::strategy::Degrees;
 use crate::strategy::Planner;
+use crate::strategy::Sharded;
 use crate::strategy::Terms;
 use crate::strategy::Training;
+use crate::strategy::settings;
+use crate::strategy::shardings;
 
 /// What a user asks, every default filled in.
 struct Request {
     question: Question,
+    /// The space before a strategy that was given narrowed it.
+    whole: StrategySpace,
     model: Model,
-    conventions: &'static Conventions,
     chip: Accelerator,
     terms: Terms,
-    degrees: Option<Degrees>,
     table: EstimateTable,
 }
 
@@ -59,35 +69,81 @@ pub(super) fn run(args: &Args, name: &str) -> Result<Exit, Refusal> {
     let ended = if args.fit {
         fit(args, &mut request, &mut out)?
     } else {
-        match request.degrees {
-            Some(degrees) => given(args, &request, degrees, &mut out)?,
-            None => search(args, &request, &mut out)?,
-        }
+        search(args, &mut request, None, &mut out)?
     };
     out.flush()?;
     Ok(ended)
 }
 
-fn search(args: &Args, request: &Request, out: &mut dyn Write) -> Result<Exit, Refusal> {
-    let Some((best, plan)) = request.best(&request.terms)? else {
+/// How many devices a model needs.
+struct Fitted {
+    fewest: u64,
+    per_node: u64,
+    comfortable: u64,
+}
+
+impl Fitted {
+    /// Whole nodes that have the fewest devices.
+    fn nodes(&self) -> u64 {
+        self.fewest.div_ceil(self.per_node)
+    }
+}
+
+fn search(
+    args: &Args,
+    request: &mut Request,
+    fitted: Option<&Fitted>,
+    out: &mut dyn Write,
+) -> Result<Exit, Refusal> {
+    let mut found = request.best(&request.terms)?;
+    if found.is_none() && args.strategy.is_some() {
+        // What a cluster runs is not called infeasible for a few percent of memory.
+        request.reserve(OVER_FULL);
+        found = request.best(&request.terms)?;
+    }
+    let Some((best, plan)) = found else {
         return infeasible(args, request, out);
     };
     args.save(&plan)?;
     if args.json {
-        writeln!(out, "{:#}", report::value(&plan))?;
+        let mut value = report::value(&plan);
+        if let Some(fitted) = fitted {
+            value["fit"] = serde_json::json!({
+                "fewest_devices": fitted.fewest,
+                "nodes": fitted.nodes(),
+                "devices_per_node": fitted.per_node,
+                "comfortable_devices": fitted.comfortable,
+            });
+        }
+        writeln!(out, "{value:#}")?;
         return Ok(Exit::Done);
     }
     report::text(&plan, out)?;
     args.draw(&plan, out)?;
-    report::alternatives(&plan, &request.alternatives(&best)?, out)?;
+    report::alternatives(&plan, &request.alternatives(&best), out)?;
     Ok(Exit::Done)
 }
 
+/// Thousandths by which a strategy that was given may exceed the memory of a device.
+const OVER_FULL: i64 = -50;
+
 fn infeasible(args: &Args, request: &Request, out: &mut dyn Write) -> Result<Exit, Refusal> {
     let asked = request.asked(&request.terms)?;
-    let problems = request.problems(&asked);
+    let problems: Vec<Problem> = asked.iter().map(Asked::problem).collect();
     let obstacles = problems.iter().map(|problem| (problem, obstacle(problem)));
-    let reason = report::reason(&Units::physical(), obstacles);
+    let refusal = problems.iter().find_map(refusal);
+    let reason = match refusal {
+        Some(broken) => format!("memory and devices would do, but {broken}"),
+        None if request.would_fit_with_some_idle(&problems) => format!(
+            "memory would do, but plans that {} accepts use all {} devices and give every pipeline as \
+             many of the {} sequences: no degrees do both; change one of the numbers, or give \
+             --launchable any",
+            request.terms.space.framework,
+            request.terms.cluster.devices,
+            request.terms.global_batch
+        ),
+        None => report::reason(&Units::physical(), obstacles),
+    };
     if args.json {
         writeln!(out, "{:#}", report::infeasible(&request.question.model.name, &reason))?;
     } else {
@@ -100,64 +156,62 @@ fn infeasible(args: &Args, request: &Request, out: &mut dyn Write) -> Result<Exi
     Ok(Exit::Negative)
 }
 
-/// The fewest devices on which the model fits, and the best placement on them.
+/// The fewest devices on which the model fits, a comfortable number, and the best placement on it.
 fn fit(args: &Args, request: &mut Request, out: &mut dyn Write) -> Result<Exit, Refusal> {
-    let widest = request.terms.widths.iter().max().copied().unwrap_or(1);
-    let deepest = request.model.sequence.len() as u64 * widest;
-    request.terms.cluster.devices = deepest;
-    let asked = request.asked(&request.terms)?;
-    let Some(fewest) = request.problems(&asked).iter().filter_map(fewest_devices).min() else {
+    let Some(fewest) = request.fewest_devices()? else {
         return infeasible(args, request, out);
     };
+    let network = &request.terms.cluster.network;
+    let per_node = network.devices_per_node().unwrap_or(1);
+    // Twice the least leaves room for longer sequences and larger micro-batches.
+    let comfortable = (2 * fewest).div_ceil(per_node) * per_node;
+    let comfortable = comfortable.next_power_of_two();
+    let fitted = Fitted { fewest, per_node, comfortable };
     if !args.json {
+        let nodes = match (per_node, fitted.nodes()) {
+            (1, _) => String::new(),
+            (_, 1) => format!(" (1 node of {per_node})"),
+            (_, nodes) => format!(" ({nodes} nodes of {per_node})"),
+        };
         writeln!(
             out,
-            "{} fits on {fewest} {} and on no fewer: memory is the limit\n",
+            "{} fits on {fewest} {}{nodes} and on no fewer: memory is the limit; {comfortable} \
+             leave room\n",
             request.question.model.name, request.terms.design
         )?;
     }
-    request.terms.cluster.devices = fewest;
-    search(args, request, out)
+    request.terms.cluster.devices = comfortable;
+    request.question.devices = comfortable;
+    search(args, request, Some(&fitted), out)
 }
 
-/// Evaluates a given strategy, its layers cut evenly, beside the best cut and the best strategy.
-fn given(
-    args: &Args,
-    request: &Request,
-    degrees: Degrees,
-    out: &mut dyn Write,
-) -> Result<Exit, Refusal> {
-    let plan = match (request.evenly_cut(degrees)?, args.json) {
-        (Ok(plan), true) => {
-            writeln!(out, "{:#}", report::value(&plan))?;
-            args.save(&plan)?;
-            return Ok(Exit::Done);
-        }
-        (Ok(plan), false) => {
-            args.save(&plan)?;
-            report::text(&plan, out)?;
-            args.draw(&plan, out)?;
-            Some(plan)
-        }
-        (Err(reason), true) => {
-            writeln!(out, "{:#}", report::infeasible(&request.question.model.name, &reason))?;
-            return Ok(Exit::Negative);
-        }
-        (Err(reason), false) => {
-            writeln!(out, "{}: the strategy does not fit: {reason}", request.question.model.name)?;
-            None
-        }
-    };
-    report::beside(plan.as_ref(), &request.beside(degrees)?, out)?;
-    Ok(if plan.is_some() { Exit::Done } else { Exit::Negative })
+/// The most devices on which a model is made to fit.
+const MOST_FITTED: u64 = 1 << 20;
+
+/// What is asked of the placement of one division.
+struct Asked {
+    profile: Profile,
+    job: Job,
+    choices: Choices,
+}
+
+impl Asked {
+    fn problem(&self) -> Problem<'_> {
+        Problem { profile: &self.profile, job: &self.job, choices: &self.choices }
+    }
 }
 
 impl Request {
     fn new(args: &Args, name: &str) -> Result<Self, Refusal> {
-        let Ready { question, model, chip, terms, degrees } = ready(question(args, name)?, name)?;
+        let (question, whole) = question(args, name)?;
+        let Ready { question, model, chip, terms } = ready(question, name)?;
         let table = EstimateTable::new(terms.options);
-        let conventions = Conventions::of(question.published);
-        Ok(Self { question, model, conventions, chip, terms, degrees, table })
+        Ok(Self { question, whole, model, chip, terms, table })
+    }
+
+    fn reserve(&mut self, per_mille: i64) {
+        self.question.reserve_per_mille = per_mille;
+        self.terms.reserve_per_mille = per_mille;
     }
 
     fn refused(&self, reason: &dyn std::fmt::Display) -> Refusal {
@@ -165,14 +219,31 @@ impl Request {
     }
 
     fn training(&self, terms: &Terms) -> Result<Training, Refusal> {
-        let illegal =
-            terms.widths.iter().find(|width| !legal_widths(&self.model.spec).contains(width));
-        if let Some(&width) = illegal {
-            let setting = terms.setting(self.question.sequence, width, 1);
-            crate::parallel::shard(&self.model, setting).map_err(|reason| self.refused(&reason))?;
-        }
+        self.legal(terms)?;
         Training::new(&self.question.model.name, self.model.clone(), self.question.sequence, terms)
             .map_err(|reason| self.refused(&reason))
+    }
+
+    /// Refuses widths and context degrees that were asked for and that the model forbids.
+    fn legal(&self, terms: &Terms) -> Result<(), Refusal> {
+        let space = &terms.space;
+        let mut alone = terms.clone();
+        alone.space.sequence_parallel = vec![false];
+        alone.space.micro_batches.truncate(1);
+        alone.space.repeated.truncate(1);
+        for &width in &space.tensor_parallel {
+            for &context in &space.context_parallel {
+                alone.space.tensor_parallel = vec![width];
+                alone.space.context_parallel = vec![context];
+                alone.space.context_kinds = space.context_kinds[..1].to_vec();
+                let found = settings(&self.model, self.question.sequence, &alone);
+                let given = width_or_context_given(&self.whole, space, width, context);
+                if let (Some(&setting), true) = (found.first(), given) {
+                    is_legal(&self.model, setting).map_err(|reason| self.refused(&reason))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The best way to train on these terms, with its plan; `None` where nothing fits.
@@ -182,27 +253,31 @@ impl Request {
         let Some(best) = planner.best_on(&self.chip) else {
             return Ok(None);
         };
-        let plan = self.plan(&planner, &best);
-        Ok(Some((best, plan)))
-    }
-
-    /// The plan of a way to train, with all that it takes to verify it.
-    fn plan(&self, planner: &Planner, best: &Best) -> Plan {
-        let plan = place::plan(planner, &self.chip, &self.question, best);
+        let plan = place::plan(&planner, &self.chip, &self.question, &best);
         check(&plan).expect("a plan that was found keeps every rule");
-        plan
+        Ok(Some((best, plan)))
     }
 
     /// What is asked of the placement of every division on these terms; refused where none can be
     /// timed.
-    fn asked(&self, terms: &Terms) -> Result<Vec<(Profile, Job)>, Refusal> {
+    fn asked(&self, terms: &Terms) -> Result<Vec<Asked>, Refusal> {
         let training = self.training(terms)?;
         let planner = Planner { terms, training: &training, table: &self.table };
         let mut asked = Vec::new();
         let mut untimed = None;
-        for at in 0..training.divisions.len() {
+        let divisions = training.divisions.iter().enumerate();
+        let ways = divisions.flat_map(|(at, division)| {
+            shardings(terms, division).into_iter().map(move |sharded| (at, sharded))
+        });
+        for (at, sharded) in ways {
             match planner.asked(at, &self.chip) {
-                Ok(found) => asked.push(found),
+                Ok((profile, job)) => {
+                    asked.extend(terms.space.recompute.iter().map(|&recompute| Asked {
+                        profile: profile.clone(),
+                        job: job.clone(),
+                        choices: training.choices(terms, at, (sharded, recompute)),
+                    }));
+                }
                 Err(reason) => untimed = Some(reason),
             }
         }
@@ -212,176 +287,209 @@ impl Request {
         }
     }
 
-    fn problems<'a>(&self, asked: &'a [(Profile, Job)]) -> Vec<Problem<'a>> {
-        let choices = &self.terms.recompute;
-        let each = asked.iter().flat_map(|(profile, job)| {
-            choices.iter().map(move |&choice| Problem::new(profile, job, choice))
-        });
-        each.collect()
+    /// Whether something fits where some devices may be idle and pipelines may differ.
+    fn would_fit_with_some_idle(&self, problems: &[Problem]) -> bool {
+        self.terms.space.framework != Framework::Any
+            && problems.iter().any(|problem| {
+                let choices = Choices { usage: Usage::Any, legal: None, ..problem.choices.clone() };
+                let needed = fewest_devices(&Problem { choices: &choices, ..*problem });
+                needed.is_some_and(|needed| needed <= problem.job.devices)
+            })
     }
 
-    /// The best micro-batch and recompute for a strategy whose layers are cut evenly, or why none
-    /// fits.
-    fn evenly_cut(&self, degrees: Degrees) -> Result<Result<Plan, String>, Refusal> {
-        let sequence = &self.model.sequence;
-        if profile::even_cut(sequence, degrees.stages).is_none() {
-            let most = profile::most_frequent(sequence)
-                .map_or(0, |kind| sequence.iter().filter(|&&other| other == kind).count());
-            let n_stages = degrees.stages;
-            let problem =
-                format!("{n_stages} stages cannot share {most} layers; give p from 1 to {most}");
-            return Err(Refusal::Options(format!("--strategy: {problem}")));
-        }
-        let training = self.training(&self.terms)?;
-        let planner = Planner { terms: &self.terms, training: &training, table: &self.table };
-        let Some(best) = planner.given(&self.chip, degrees) else {
-            return Ok(Err(self.overflow(degrees)?));
-        };
-        Ok(Ok(self.plan(&planner, &best)))
-    }
-
-    /// What is in the way of a strategy: its fullest stage, with the least that a micro-batch and a
-    /// recompute choice need there.
-    fn overflow(&self, degrees: Degrees) -> Result<String, Refusal> {
-        let mut tightest: Option<(u128, String)> = None;
-        for (profile, job) in &self.asked(&self.terms)? {
-            let Degrees { stages, data_parallel, .. } = degrees;
-            let pipeline = profile::even_cut(&profile.sequence, stages);
-            let Some(pipeline) = pipeline.filter(|_| job.micro_batches >= data_parallel) else {
-                continue;
-            };
-            for &recompute in &self.terms.recompute {
-                let placement = Placement { data_parallel, recompute, pipeline: pipeline.clone() };
-                let cost = cost(profile, job, &placement);
-                let needs = cost.stages.iter().map(|stage| stage.memory.total()).enumerate();
-                let (stage, needed) = needs.max_by_key(|&(_, needed)| needed).unwrap_or((0, 0));
-                if tightest.as_ref().is_none_or(|(least, _)| needed < *least) {
-                    let said = report::overflow(job.memory, stage, needed, recompute);
-                    tightest = Some((needed, said));
+    /// The fewest devices on which some strategy fits, whoever runs it; `None` where none does.
+    fn fewest_devices(&self) -> Result<Option<u64>, Refusal> {
+        let mut terms = self.terms.clone();
+        terms.cluster.devices = MOST_FITTED;
+        // Others may be idle.
+        terms.space.framework = Framework::Any;
+        let training = self.training(&terms)?;
+        let planner = Planner { terms: &terms, training: &training, table: &self.table };
+        let mut fewest: Option<u64> = None;
+        let divisions = training.divisions.iter().enumerate();
+        for (at, division) in divisions.filter(|(_, d)| d.cluster.devices == MOST_FITTED) {
+            let Ok((profile, mut job)) = planner.asked(at, &self.chip) else { continue };
+            let each = division.share.setting.devices();
+            let devices = |sharded: &Sharded| sharded.data_parallel * sharded.ranks * each;
+            let mut ways = shardings(&terms, division);
+            ways.sort_by_key(|way| way.as_ref().map(devices));
+            for sharded in ways {
+                let devices = sharded.as_ref().map(devices);
+                if devices.zip(fewest).is_some_and(|(devices, known)| known <= devices) {
+                    break;
+                }
+                for &recompute in &terms.space.recompute {
+                    let mut choices = terms.choices(recompute, sharded);
+                    // Several virtual stages hold no less.
+                    choices.chunks = *choices.chunks.start()..=*choices.chunks.start();
+                    job.devices = devices.unwrap_or(MOST_FITTED);
+                    let problem = Problem { profile: &profile, job: &job, choices: &choices };
+                    let found = match devices {
+                        Some(devices) => fits(&problem).then_some(devices),
+                        None => fewest_devices(&problem),
+                    };
+                    fewest = fewest.into_iter().chain(found).min();
                 }
             }
         }
-        let none = || "there are fewer micro-batches than pipelines".into();
-        Ok(tightest.map_or_else(none, |(_, said)| said))
+        Ok(fewest)
     }
 
     /// What users ask next: what each choice brings.
-    fn alternatives(&self, best: &Best) -> Result<Vec<Alternative>, Refusal> {
-        let terms = || self.terms.clone();
+    fn alternatives(&self, best: &Best) -> Vec<Alternative> {
         let mut rows = Vec::new();
-        let mut add = |title: &str, others: Vec<Terms>| {
-            rows.push(self.alternative(title, &others)?);
-            Ok::<(), Refusal>(())
+        let space = &self.terms.space;
+        let with = |change: &dyn Fn(&mut StrategySpace)| {
+            let mut terms = self.terms.clone();
+            change(&mut terms.space);
+            terms
         };
-        let chosen = &best.chosen;
-        if chosen.tensor_parallel > 1 && self.terms.widths.contains(&1) {
-            add("without tensor parallelism", vec![Terms { widths: vec![1], ..terms() }])?;
+        let mut add = |title: &str, terms: Terms| rows.push(self.alternative(title, &terms));
+        let chosen = &best.chosen.strategy;
+        if self.whole != *space {
+            let terms = Terms { space: self.whole.clone(), ..self.terms.clone() };
+            add("nothing given", terms);
         }
-        let repeats = |how: &Recompute| {
-            let recompute = vec![*how];
-            match how {
-                Recompute::None => None,
-                Recompute::Full => Some(Terms { recompute, ..terms() }),
-                // A single stage is the last one, which repeats nothing.
-                Recompute::Stage => Some(Terms { recompute, stages: 2..=usize::MAX, ..terms() }),
-            }
-        };
-        let repeating: Vec<Terms> = self.terms.recompute.iter().filter_map(repeats).collect();
-        if chosen.repeats_nothing() {
-            if !repeating.is_empty() {
-                add("with recompute", repeating)?;
-            }
-        } else if self.terms.recompute.contains(&Recompute::None) {
-            let recompute = vec![Recompute::None];
-            add("without recompute", vec![Terms { recompute, ..terms() }])?;
+        if space.framework != Framework::Any && self.whole == *space {
+            add("launchable or not", with(&|space| space.framework = Framework::Any));
         }
-        if chosen.stages > 1 {
-            add("without pipeline", vec![Terms { stages: 1..=1, ..terms() }])?;
+        if space.tensor_parallel.len() > 1 {
+            let others = |space: &mut StrategySpace| {
+                space.tensor_parallel.retain(|&width| width != chosen.tensor_parallel);
+            };
+            add("with another width", with(&others));
         }
-        let devices = self.terms.cluster.devices;
-        if devices >= 2 {
-            let cluster = Cluster { devices: devices / 2, ..self.terms.cluster };
-            let widths = &self.terms.widths;
-            let widths = widths.iter().copied().filter(|&width| width <= devices / 2).collect();
-            add("with half the devices", vec![Terms { cluster, widths, ..terms() }])?;
+        if chosen.pipeline > 1 && space.pipeline.contains(1) {
+            add("without pipeline", with(&|space| space.pipeline = Limits::only(1)));
+        } else if chosen.pipeline == 1 && space.pipeline.most > 1 {
+            let deeper = Limits { least: 2, most: space.pipeline.most };
+            add("with a pipeline", with(&|space| space.pipeline = deeper));
         }
-        Ok(rows)
+        rows
     }
 
-    /// What the best cut of a given strategy, and the best strategy, would bring.
-    fn beside(&self, degrees: Degrees) -> Result<Vec<Alternative>, Refusal> {
-        let Degrees { stages: n_stages, data_parallel: degree, .. } = degrees;
-        let same = Terms {
-            data_parallel: degree..=degree,
-            stages: n_stages..=n_stages,
-            ..self.terms.clone()
-        };
-        let any = Terms {
-            widths: place::default_widths(&self.model, self.conventions),
-            ..self.terms.clone()
-        };
-        Ok(vec![
-            self.alternative("the best cut", &[same])?,
-            self.alternative("the best strategy", &[any])?,
-        ])
-    }
-
-    /// The fastest on any of these terms.
-    fn alternative(&self, title: &str, others: &[Terms]) -> Result<Alternative, Refusal> {
-        let mut fastest: Option<Best> = None;
-        for terms in others.iter().filter(|terms| !terms.widths.is_empty()) {
-            let Some((best, _)) = self.best(terms)? else { continue };
-            if fastest.as_ref().is_none_or(|known| best.found.rank < known.found.rank) {
-                fastest = Some(best);
+    /// The fastest on these terms.
+    fn alternative(&self, title: &str, terms: &Terms) -> Alternative {
+        let fastest = match Training::new("", self.model.clone(), self.question.sequence, terms) {
+            Err(_) => None,
+            Ok(training) => {
+                let planner = Planner { terms, training: &training, table: &self.table };
+                planner.best_on(&self.chip)
             }
-        }
-        let strategy = fastest.map(|best| {
-            let chosen = &best.chosen;
-            let line = report::strategy(
-                (chosen.data_parallel, best.found.rank.stages, chosen.tensor_parallel),
-                Some(chosen.micro_batch),
-                chosen.recompute,
-            );
-            (best.found.rank.time, line)
-        });
-        Ok(Alternative { title: title.to_owned(), strategy })
+        };
+        let strategy = fastest.map(|best| (best.found.rank.time, best.chosen.strategy.to_string()));
+        Alternative { title: title.to_owned(), strategy }
     }
 }
 
-/// The question that the options ask, every default filled in.
-fn question(args: &Args, name: &str) -> Result<Question, Refusal> {
+/// Whether a width or a context degree was asked for by name, not taken from the defaults.
+fn width_or_context_given(
+    whole: &StrategySpace,
+    space: &StrategySpace,
+    width: u64,
+    context: u64,
+) -> bool {
+    let widths =
+        whole.tensor_parallel != space.tensor_parallel || !whole.tensor_parallel.contains(&width);
+    let contexts = whole.context_parallel != space.context_parallel
+        || !whole.context_parallel.contains(&context);
+    widths || contexts
+}
+
+/// The question that the options ask, every default filled in, and the space of strategies before
+/// a part was given.
+fn question(args: &Args, name: &str) -> Result<(Question, StrategySpace), Refusal> {
     let conventions = Conventions::of(args.published);
-    let design = args.design.source()?;
-    let defaults = place::question(name, &design.name, devices(args)?, conventions, &files::small)?;
-    let tensor_parallel = match (&args.tensor_parallel, args.strategy) {
-        (Some(_), Some(_)) => {
-            let problem = "--strategy says how wide it is; leave out --tensor-parallel";
-            return Err(Refusal::Options(problem.into()));
-        }
-        (_, Some(strategy)) => vec![strategy.tensor_parallel],
-        (Some(widths), None) => ascending(widths),
-        (None, None) => defaults.tensor_parallel.clone(),
+    let design = match (&args.design.design, args.published) {
+        (None, false) => return Err(Refusal::Options(no_design())),
+        _ => args.design.source()?,
     };
-    let recompute = args.recompute.map(RecomputeChoice::choices);
-    let sequence = args.options.seq.unwrap_or(defaults.sequence);
-    let global_batch = match &args.batch_tokens {
-        Some(text) => nearest_batch(read_tokens(text, "--batch-tokens")?, sequence),
-        None => args.global_batch.unwrap_or(defaults.global_batch),
+    let given = match &args.strategy {
+        Some(text) => strategy::read(text, "--strategy")?,
+        None => GivenStrategy::default(),
     };
-    Ok(Question {
-        sequence,
-        knobs: args.design.turned_knobs()?,
-        global_batch,
-        micro_batches: micro_batches(args, global_batch)?,
-        tensor_parallel,
-        recompute: recompute.unwrap_or_else(|| defaults.recompute.clone()),
-        optimizer: args.optimizer.unwrap_or(defaults.optimizer),
-        attention: args.options.attention.unwrap_or(defaults.attention),
-        sequence_parallel: args.options.sequence_parallel,
-        time_model: args.time_model.map_or(defaults.time_model, TimeModel::from),
-        strategy: args.strategy,
-        ..defaults
+    let (model, _) = source::model(name, &files::small)?;
+    let longest = model.spec.max_sequence;
+    let usual = if args.published { longest } else { default_sequence(longest) };
+    let sequence = args.options.seq.unwrap_or(usual);
+    let basics = Basics {
+        model: name,
+        hardware: &design.name,
+        devices: devices(args, &given)?,
+        sequence: Some(sequence),
+        global_batch: match &args.batch_tokens {
+            Some(text) => Some(nearest_batch(read_tokens(text, "--batch-tokens")?, sequence)),
+            None => args.global_batch,
+        },
+        attention: args.options.attention,
+        framework: args.launchable.as_deref().map(framework).transpose()?,
+    };
+    let mut question = place::question(&basics, conventions, &files::small)?;
+    question.knobs = args.design.turned_knobs()?;
+    question.optimizer = args.optimizer.unwrap_or(question.optimizer);
+    question.time_model = args.time_model.map_or(question.time_model, TimeModel::from);
+    if let Some(percent) = args.reserve {
+        question.reserve_per_mille = reserve(percent)?;
+    }
+    let whole = question.space.clone();
+    narrow(args, &mut question)?;
+    given.narrow(&mut question.space);
+    Ok((question, whole))
+}
+
+fn no_design() -> String {
+    let known = crate::input::hardware::preset_names().join(", ");
+    format!("--design is missing: name an accelerator ({known}) or give a hardware file")
+}
+
+/// Leaves of the space what single options ask for.
+fn narrow(args: &Args, question: &mut Question) -> Result<(), Refusal> {
+    let batch = question.global_batch;
+    let space = &mut question.space;
+    if let Some(sizes) = &args.micro_batch {
+        space.micro_batches = micro_batches(sizes, batch)?;
+    }
+    if let Some(widths) = &args.tensor_parallel {
+        space.tensor_parallel = ascending(widths);
+    }
+    if let Some(degrees) = &args.context_parallel {
+        space.context_parallel = ascending(degrees);
+    }
+    if args.options.sequence_parallel {
+        space.sequence_parallel = vec![true];
+    }
+    if let Some(stage) = args.zero {
+        let zero = usize::try_from(stage).ok().and_then(Zero::of_stage);
+        let zero = vec![zero.unwrap_or(Zero::Nothing)];
+        (space.zero, space.zero_in_pipelines) = (zero.clone(), zero);
+    }
+    if let Some(choice) = args.recompute {
+        choice.narrow(space);
+    }
+    Ok(())
+}
+
+fn framework(name: &str) -> Result<Framework, Refusal> {
+    let known = ["megatron", "bridge", "nemo", "torchtitan", "maxtext", "any"];
+    name.parse().map_err(|_| {
+        Refusal::from(InputError::Unknown {
+            file: "--launchable".into(),
+            what: "framework".into(),
+            found: name.to_owned(),
+            known: known.map(str::to_owned).to_vec(),
+        })
     })
+}
+
+/// Thousandths, from percent.
+fn reserve(percent: f64) -> Result<i64, Refusal> {
+    if !(0.0..=90.0).contains(&percent) {
+        let problem = format!("--reserve {percent} is out of range; allowed are 0 to 90 percent");
+        return Err(Refusal::Options(problem));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "it is between 0 and 900")]
+    let thousandths = (percent * 10.0).round() as i64;
+    Ok(thousandths)
 }
 
 fn ascending(list: &[u64]) -> Vec<u64> {
@@ -391,34 +499,27 @@ fn ascending(list: &[u64]) -> Vec<u64> {
     list
 }
 
-/// The devices at hand: enough for a given strategy.
-fn devices(args: &Args) -> Result<u64, Refusal> {
-    let devices = match args.nodes {
-        None => args.devices,
-        Some(nodes) => {
-            let (hardware, _) = args.design.resolve(Conventions::of(args.published))?;
-            let per_node = hardware.physics.network.devices_per_node();
-            Some(devices_of_nodes(nodes, per_node, "--nodes")?)
-        }
-    };
-    let needed = args.strategy.map_or(Some(1024), super::devices_of);
-    let devices = devices.or(needed).filter(|&n| n <= Job::LARGEST_COUNT);
-    let devices = devices
-        .ok_or_else(|| Refusal::Options("--strategy: it takes more than 2^32 devices".into()))?;
-    match needed.filter(|&needed| args.strategy.is_some() && needed > devices) {
-        None => Ok(devices),
-        Some(short) => {
-            let problem = format!("--strategy: it takes {short} devices, there are {devices}");
-            Err(Refusal::Options(problem))
-        }
+/// The devices at hand: as many as a whole strategy takes where nobody says.
+fn devices(args: &Args, given: &GivenStrategy) -> Result<u64, Refusal> {
+    if let Some(nodes) = args.nodes {
+        let (hardware, _) = args.design.resolve(Conventions::of(args.published))?;
+        let per_node = hardware.physics.network.devices_per_node();
+        return Ok(devices_of_nodes(nodes, per_node, "--nodes")?);
     }
+    let needed = given.devices().unwrap_or(1024);
+    let devices = args.devices.unwrap_or(needed);
+    if devices > Job::LARGEST_COUNT {
+        return Err(Refusal::Options("--strategy: it takes more than 2^32 devices".into()));
+    }
+    if args.strategy.is_some() && given.devices().is_some() && needed > devices {
+        let problem = format!("--strategy: it takes {needed} devices, there are {devices}");
+        return Err(Refusal::Options(problem));
+    }
+    Ok(devices)
 }
 
 /// The micro-batch sizes to try; those of the user must divide the batch.
-fn micro_batches(args: &Args, batch: u64) -> Result<Vec<u64>, Refusal> {
-    let Some(given) = &args.micro_batch else {
-        return Ok(place::default_micro_batches(batch));
-    };
+fn micro_batches(given: &[u64], batch: u64) -> Result<Vec<u64>, Refusal> {
     match given.iter().find(|&&size| !batch.is_multiple_of(size)) {
         None => Ok(ascending(given)),
         Some(size) => {

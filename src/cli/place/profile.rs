@@ -12,6 +12,7 @@ use crate::input::profile::ProfileFile;
 use crate::input::profile::Profiled;
 use crate::input::profile::profile;
 use crate::input::profile::profiles;
+use crate::placement::Choices;
 use crate::placement::Found;
 use crate::placement::Problem;
 use crate::placement::best_of;
@@ -19,7 +20,6 @@ use crate::placement::obstacle;
 use crate::plan::Answer;
 use crate::plan::Plan;
 use crate::plan::Proof;
-use crate::plan::Recompute;
 use crate::plan::TimeModel;
 use crate::plan::check::placement::check;
 use crate::report::placement as report;
@@ -81,8 +81,9 @@ fn place(file: &ProfileFile, args: &Args) -> Result<Outcome, Refusal> {
     let time_model = args.time_model.map_or(TimeModel::OneForwardOneBackward, TimeModel::from);
     let mut profiled = file.scaled(time_model, None)?;
     loop {
-        let problems = problems(&profiled, &recompute);
-        let best = best_of(&problems, None)
+        let choices: Vec<Choices> = recompute.iter().map(|&how| Choices::plain(how)).collect();
+        let problems = problems(&profiled, &choices);
+        let best = best_of(&problems)
             .map_err(|many| Refusal::Options(format!("{}: {many}", file.name)))?;
         let Some((place, found)) = best else {
             return Ok(Outcome::Infeasible(report::reason(
@@ -99,16 +100,16 @@ fn place(file: &ProfileFile, args: &Args) -> Result<Outcome, Refusal> {
                 continue;
             }
         }
-        let plan = plan(file, &profiled, &recompute, problem, &found);
+        let plan = plan(file, &profiled, problem, &found);
         return Ok(Outcome::Placed(Box::new(plan)));
     }
 }
 
-fn problems<'a>(profiled: &'a Profiled, recompute: &[Recompute]) -> Vec<Problem<'a>> {
+fn problems<'a>(profiled: &'a Profiled, choices: &'a [Choices]) -> Vec<Problem<'a>> {
     let profiles = profiled.profiles.iter();
     profiles
         .flat_map(|profile| {
-            recompute.iter().map(|&choice| Problem::new(profile, &profiled.job, choice))
+            choices.iter().map(|choices| Problem { profile, job: &profiled.job, choices })
         })
         .collect()
 }
@@ -134,14 +135,8 @@ fn upper_limit(profiled: &Profiled, problem: &Problem, found: &Found) -> f64 {
     profiled.units.time(ticks) * (1.0 + 1e-9)
 }
 
-fn plan(
-    file: &ProfileFile,
-    profiled: &Profiled,
-    recompute: &[Recompute],
-    problem: &Problem,
-    found: &Found,
-) -> Plan {
-    let Profiled { units, profiles, job } = profiled;
+fn plan(file: &ProfileFile, profiled: &Profiled, problem: &Problem, found: &Found) -> Plan {
+    let Profiled { units, job, .. } = profiled;
     let plan = Plan {
         schema: Plan::SCHEMA.into(),
         version: Plan::VERSION,
@@ -153,11 +148,7 @@ fn plan(
         job: job.clone(),
         profile: problem.profile.clone(),
         answer: Answer::new(problem.profile, job, &found.placement),
-        proof: Proof::Optimal {
-            widths: profiles.iter().map(|profile| profile.width).collect(),
-            recompute: recompute.to_vec(),
-            micro_batch_sizes: Vec::new(),
-        },
+        proof: Proof::Optimal { space: None, open: None },
     };
     check(&plan).expect("a plan that the solver found keeps every rule");
     assert_eq!(

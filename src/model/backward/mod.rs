@@ -10,8 +10,9 @@
 //! - Softmax needs its output, norms, activations and products their inputs, dropout its mask, the
 //!   loss its logits; the rest need nothing.
 //! - What is needed is kept, unless its step is done again: attention's core when attention is
-//!   recomputed, the gathering of a tensor that devices hold in parts, what goes round a ring, and
-//!   the modules that are repeated.
+//!   recomputed, the gathering of a tensor that devices hold in parts, what goes round a ring, the
+//!   activation of a gate, which runs in the kernel of the product, and the modules that are
+//!   repeated.
 //! - A module is repeated as a whole, as frameworks do, its exchanges included; its result is kept
 //!   all the same where the rest of the layer needs it, norms apart.
 
@@ -60,6 +61,7 @@ pub fn derive(layer: &Layer, attention: Attention, modules: Modules) -> Backward
     let mut derivation = Derivation {
         forward,
         makers: forward.makers(),
+        readers: forward.readers(),
         attention,
         modules,
         graph: Graph { tensors: forward.tensors.clone(), steps: Vec::new() },
@@ -82,6 +84,7 @@ pub fn derive(layer: &Layer, attention: Attention, modules: Modules) -> Backward
 struct Derivation<'a> {
     forward: &'a Graph,
     makers: Vec<Option<usize>>,
+    readers: Vec<Vec<usize>>,
     attention: Attention,
     /// What is repeated.
     modules: Modules,
@@ -269,8 +272,26 @@ impl<'a> Derivation<'a> {
             Action::Exchange { there, .. } => {
                 matches!(there, None | Some(CollectiveKind::AllGather | CollectiveKind::Send))
             }
+            _ if self.activates_a_gate(step) => true,
             _ => step.core && self.attention == Attention::Recomputed,
         }
+    }
+
+    /// Whether a step is the activation of one factor of a product and nothing else reads it: the
+    /// kernel of the product then has both, forward and backward.
+    fn activates_a_gate(&self, step: &Step) -> bool {
+        let is_activation = matches!(
+            step.action,
+            Action::Vector {
+                kind: VectorKind::Relu | VectorKind::Gelu | VectorKind::Silu | VectorKind::Tanh,
+                ..
+            }
+        );
+        let multiplies = |&reader: &usize| {
+            let action = &self.forward.steps[reader].action;
+            matches!(action, Action::Vector { kind: VectorKind::Multiply, .. })
+        };
+        is_activation && self.readers[step.writes[0].0].iter().all(multiplies)
     }
 
     /// A gradient that flows back into a forward tensor.
@@ -426,12 +447,12 @@ mod tests {
     }
 
     #[test]
-    fn a_gated_mlp_keeps_both_factors_and_the_activations_input() {
+    fn a_gated_mlp_keeps_what_its_kernel_reads_and_makes() {
         let llama = &examples::all()[2];
         let kept = kept(llama, Attention::Recomputed);
-        for needed in ["gate", "up", "activation", "gate_times_up"] {
-            assert!(kept.iter().any(|name| name == needed), "{needed}");
-        }
+        let keeps = |name: &str| kept.iter().any(|kept| kept == name);
+        assert!(["gate", "up", "gate_times_up"].into_iter().all(keeps));
+        assert!(!keeps("activation"), "the gradient of the product makes it again");
         assert!(!kept.iter().any(|name| name.ends_with("mask")), "there is no dropout");
     }
 

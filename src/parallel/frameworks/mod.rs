@@ -12,6 +12,9 @@ mod rules;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::ContextKind;
 use super::Order;
 use super::zero::Zero;
@@ -21,7 +24,8 @@ pub use rules::RULES;
 pub use rules::Rule;
 
 /// What runs a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Framework {
     /// Megatron-LM, and Megatron-Bridge and `NeMo`, which configure it.
     Megatron,

@@ -2,16 +2,16 @@
 
 use crate::plan::Answer;
 use crate::plan::Flaw;
+use crate::plan::IllegalOrder;
 use crate::plan::Job;
 use crate::plan::Plan;
 use crate::plan::Profile;
-use crate::plan::Proof;
 
 /// The first rule that a plan breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// It is not a plan, or one of another version.
-    #[error("it is `{schema}` version {version}; this program checks `phaze-plan` version 2")]
+    #[error("it is `{schema}` version {version}; this program checks `phaze-plan` version 3")]
     Schema {
         /// What it says it is.
         schema: String,
@@ -56,6 +56,17 @@ pub enum Violation {
         later: usize,
         /// The stage of the second.
         earlier: usize,
+    },
+    /// Ranks cannot run their passes in this order.
+    #[error("the order of passes: {0}")]
+    Order(#[from] IllegalOrder),
+    /// Replicas share in groups that are not of one size.
+    #[error("{shards} replicas are said to share of {replicas}; a divisor is allowed")]
+    Shards {
+        /// How many share.
+        shards: u64,
+        /// How many there are.
+        replicas: u64,
     },
     /// There are fewer devices than the stages take.
     #[error("{needed} devices are needed, there are {available}")]
@@ -114,47 +125,26 @@ pub fn check(plan: &Plan) -> Result<(), Violation> {
     if claimed != width {
         return Err(Violation::Width { plan: claimed, profile: width });
     }
-    compared(plan)?;
     check_answer(&plan.profile, &plan.job, &plan.answer)
-}
-
-/// A proof names what the answer was chosen from.
-fn compared(plan: &Plan) -> Result<(), Violation> {
-    let Proof::Optimal { widths, recompute, micro_batch_sizes } = &plan.proof else {
-        return Ok(());
-    };
-    let size = plan.training.as_ref().map(|training| training.micro_batch);
-    let sizes_fit = match size {
-        Some(size) => micro_batch_sizes.contains(&size),
-        // A user's own layers are those of one micro-batch.
-        None => micro_batch_sizes.is_empty(),
-    };
-    let found = [
-        ("widths", widths.contains(&plan.profile.width) && widths.is_sorted_by(|a, b| a < b)),
-        ("recompute", recompute.contains(&plan.answer.recompute)),
-        ("micro_batch_sizes", sizes_fit && micro_batch_sizes.is_sorted_by(|a, b| a < b)),
-    ];
-    let wrong = found.into_iter().find(|(_, holds)| !holds);
-    wrong.map_or(Ok(()), |(what, _)| {
-        Err(Violation::Claim {
-            what: format!("proof.{what}"),
-            claimed: "what was compared".into(),
-            found: "without the answer itself, or not in order".into(),
-        })
-    })
 }
 
 fn check_answer(profile: &Profile, job: &Job, claimed: &Answer) -> Result<(), Violation> {
     let n_layers = profile.n_layers();
     let placement = claimed.placement(n_layers).ok_or(Violation::Stages { n_layers })?;
     no_edge_runs_back(profile, claimed)?;
+    let micro_batches = job.micro_batches_per_pipeline(placement.data_parallel);
+    placement.schedule.check(placement.ranks(), micro_batches)?;
+    let replicas = placement.data_parallel.saturating_mul(profile.context);
+    if let Some(shards) = placement.shards.filter(|&n| n == 0 || !replicas.is_multiple_of(n)) {
+        return Err(Violation::Shards { shards, replicas });
+    }
     let found = Answer::new(profile, job, &placement);
     if found.devices > job.devices {
         let (needed, available) = (found.devices, job.devices);
         return Err(Violation::TooFewDevices { needed, available });
     }
     let available = job.memory;
-    for (stage, needed) in found.stages.iter().map(|stage| stage.memory.total()).enumerate() {
+    for (stage, needed) in found.ranks.iter().map(|rank| rank.memory.total()).enumerate() {
         if needed > u128::from(available) {
             return Err(Violation::OutOfMemory { stage, needed, available });
         }
@@ -196,17 +186,26 @@ fn claims_hold(claimed: &Answer, found: &Answer) -> Result<(), Violation> {
             ("the forward pass", said.forward, is.forward),
             ("the backward pass", said.backward, is.backward),
             ("the transfer", said.transfer, is.transfer),
+            ("the wait for weights", said.waits_for_weights, is.waits_for_weights),
             ("the number of parameters", said.parameters, is.parameters),
-            ("the exchange", said.exchange, is.exchange),
-            ("the optimizer step", said.step, is.step),
+            ("the number of repeated layers", said.repeated as u64, is.repeated as u64),
         ];
         claims.extend(counts.map(|(what, said, is)| {
             (format!("{what} of stage {i}"), said.to_string(), is.to_string())
         }));
+    }
+    let counts = (claimed.ranks.len(), found.ranks.len());
+    claims.push(("the number of ranks".into(), counts.0.to_string(), counts.1.to_string()));
+    for (i, (said, is)) in claimed.ranks.iter().zip(&found.ranks).enumerate() {
         claims.push((
-            format!("the memory of stage {i}"),
+            format!("the memory of rank {i}"),
             format!("{:?}", said.memory),
             format!("{:?}", is.memory),
+        ));
+        claims.push((
+            format!("what follows the passes of rank {i}"),
+            format!("{:?}", (said.exchange, said.gathering, said.after, said.finished)),
+            format!("{:?}", (is.exchange, is.gathering, is.after, is.finished)),
         ));
     }
     let wrong = claims.into_iter().find(|(_, claimed, found)| claimed != found);
@@ -216,11 +215,15 @@ fn claims_hold(claimed: &Answer, found: &Answer) -> Result<(), Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::EndRules;
     use crate::plan::Links;
+    use crate::plan::PassOrder;
     use crate::plan::PerParameter;
     use crate::plan::Pipeline;
     use crate::plan::Placement;
+    use crate::plan::Proof;
     use crate::plan::Recompute;
+    use crate::plan::StageAnswer;
     use crate::plan::TimeModel;
     use crate::plan::Units;
     use crate::plan::profile::tests::chain;
@@ -231,12 +234,14 @@ mod tests {
             micro_batches: 8,
             devices: 4,
             memory: 10,
+            installed: 10,
             links: Links::Rate { power: 0, rate: 10, longest: u64::MAX },
             per_parameter: PerParameter { weight: 1, gradient: 1, state: 1, step_per_gibi: 1 },
             time_model: TimeModel::OneForwardOneBackward,
+            ends: EndRules::PLAIN,
         };
         let pipeline = Pipeline::of_chain(4, vec![2, 4]).unwrap();
-        let placement = Placement { data_parallel: 2, recompute: Recompute::None, pipeline };
+        let placement = Placement::plain(2, Recompute::None, pipeline);
         let answer = Answer::new(&profile, &job, &placement);
         Plan {
             schema: Plan::SCHEMA.into(),
@@ -249,7 +254,7 @@ mod tests {
             job,
             profile,
             answer,
-            proof: Proof::Given,
+            proof: Proof::Optimal { space: None, open: None },
         }
     }
 
@@ -261,14 +266,22 @@ mod tests {
         assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
     }
 
+    /// Two virtual stages of one layer on each rank.
+    fn interleave(plan: &mut Plan, group: u64) {
+        plan.answer.schedule = PassOrder::Interleaved { chunks: 2, group };
+        let stage = |layer| StageAnswer { layers: vec![layer], ..plan.answer.stages[0].clone() };
+        plan.answer.stages = (0..4).map(stage).collect();
+    }
+
     type Breaking = fn(&mut Plan);
 
     #[test]
     fn each_way_to_break_a_plan_is_named() {
-        let breakings: [(Breaking, &str); 22] = [
+        let breakings: [(Breaking, &str); 26] = [
             (|p| p.schema = "phaze-outcome".into(), "phaze-outcome"),
-            (|p| p.version = 3, "version 3"),
+            (|p| p.version = 2, "version 2"),
             (|p| p.profile.width = 0, "there are 0 width"),
+            (|p| p.profile.context = 0, "there are 0 context degree"),
             (|p| p.profile.edges[0].to = 9, "does not lead forward"),
             (|p| p.job.devices = 0, "there are 0 devices"),
             (|p| p.job.micro_batches = 1 << 40, "micro-batches; allowed"),
@@ -277,15 +290,18 @@ mod tests {
             (|p| p.answer.stages[0].layers[0] = 1, "exactly once"),
             (|p| p.answer.stages[0].layers[0] = 99, "exactly once"),
             (|p| p.answer.stages.swap(0, 1), "runs back"),
+            (|p| interleave(p, 0), "groups of 0 micro-batches"),
+            (|p| p.answer.shards = Some(0), "0 replicas are said to share of 2"),
+            (|p| p.answer.shards = Some(3), "3 replicas are said to share of 2"),
             (|p| p.job.devices = 3, "4 devices are needed, there are 3"),
             (|p| p.job.micro_batches = 1, "there are 2 pipelines; allowed are 1 to 1"),
             (|p| p.job.memory = 9, "stage 0 needs 10 of memory, a device has 9"),
             (|p| p.answer.time_per_batch -= 1, "the time per batch is claimed"),
-            (|p| p.answer.simulated = None, "the simulated time"),
+            (|p| p.answer.simulated = Some(1), "the simulated time"),
             (|p| p.answer.devices = 3, "the number of devices is claimed to be 3, but is 4"),
             (|p| p.answer.stages[1].forward -= 1, "the forward pass of stage 1"),
-            (|p| p.answer.stages[1].memory.activations -= 1, "the memory of stage 1"),
-            (|p| p.answer.stages[0].exchange = 0, "the exchange of stage 0"),
+            (|p| p.answer.ranks[1].memory.activations -= 1, "the memory of rank 1"),
+            (|p| p.answer.ranks[0].exchange = 0, "what follows the passes of rank 0"),
             (|p| p.profile.kinds[0].backward += 1, "the time per batch is claimed"),
             (
                 |p| p.job.links = Links::Rate { power: 30, rate: 1, longest: u64::MAX },

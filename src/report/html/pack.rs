@@ -3,15 +3,19 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize as _;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::plan::Plan;
+use crate::plan::check::placement::check;
 use crate::report::saved::Cells;
 use crate::report::saved::Column;
 use crate::report::saved::DesignTable;
 use crate::report::saved::Saved;
 
+use super::plan::course;
 use super::tree;
 
 /// The content of a page of results.
@@ -51,23 +55,16 @@ fn without_plans(entry: &mut Value) {
     each(entry.get_mut("results"), without_plan);
 }
 
-/// Leaves out the plan, which is for `phaze check`, but for the ends of its stages: the page draws
-/// the other figures from what stands beside it.
+/// Leaves out the plan, which is for `phaze check`, but for what the timeline is played from: the
+/// page draws the other figures from what stands beside it.
 fn without_plan(result: &mut Value) {
-    let plan = result.as_object_mut().and_then(|fields| fields.remove("plan"));
-    let Some(plan) = plan else { return };
-    let digits =
-        plan["units"]["time_digits"].as_i64().and_then(|digits| i32::try_from(digits).ok());
-    let (Some(digits), Some(ends)) = (digits, plan["answer"]["stages"].as_array()) else { return };
-    let mut ends = ends.iter();
-    each(result.get_mut("stages"), |stage| {
-        let (Some(end), Some(fields)) = (ends.next(), stage.as_object_mut()) else { return };
-        for (from, to) in [("exchange", "exchange_s"), ("step", "step_s")] {
-            if let Some(ticks) = end[from].as_f64() {
-                fields.insert(to.into(), (ticks / 10_f64.powi(digits)).into());
-            }
-        }
-    });
+    let Some(fields) = result.as_object_mut() else { return };
+    let Some(plan) = fields.remove("plan") else { return };
+    // A plan that does not hold is drawn as if each of its stages were a rank.
+    let held = Plan::deserialize(plan).ok().filter(|plan| check(plan).is_ok());
+    if let Some(course) = held.and_then(|plan| course(&plan)) {
+        fields.insert("course".into(), course);
+    }
 }
 
 /// Acts on each item of a list that may be missing.
@@ -234,6 +231,7 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::placement::example;
 
     #[test]
     fn base64_is_that_of_its_standard() {
@@ -245,14 +243,18 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_stages_are_taken_from_the_plan() {
-        let mut result = json!({
-            "stages": [{"load_s": 1.0}],
-            "plan": {"units": {"time_digits": 12}, "answer": {"stages": [{"exchange": 5, "step": 2}]}},
-        });
+    fn what_the_timeline_is_played_from_is_taken_from_the_plan() {
+        let plan = example(true);
+        let mut result = json!({ "stages": [], "plan": plan });
         without_plan(&mut result);
-        let stage = json!({"load_s": 1.0, "exchange_s": 5e-12, "step_s": 2e-12});
-        assert_eq!(result, json!({"stages": [stage]}));
+        assert_eq!(result["plan"], Value::Null);
+        let course = &result["course"];
+        assert_eq!((&course["ranks"], &course["chunks"]), (&json!(2), &json!(2)));
+        let step = plan.units.time(plan.answer.ranks[1].after.step.into());
+        assert_eq!(course["ends"][1]["step_s"], json!(step));
+        let mut broken = json!({ "plan": { "answer": {} } });
+        without_plan(&mut broken);
+        assert_eq!(broken, json!({}));
     }
 
     #[test]

@@ -4,13 +4,17 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::plan::Cost;
+use crate::plan::PassOrder;
 use crate::plan::Placement;
 use crate::plan::Plan;
 use crate::plan::Proof;
-use crate::plan::TimeModel;
+use crate::plan::StageRules;
+use crate::plan::StepStart;
 use crate::plan::Units;
 use crate::plan::cost;
 use crate::report::placement;
+use crate::report::placement::memory;
+use crate::report::placement::parts::TimeParts;
 use crate::report::quantity::grouped;
 
 /// The plan as its page reads it; `file` is what `phaze check` should be given.
@@ -38,6 +42,7 @@ pub fn content(plan: &Plan, file: &str) -> Value {
         "devices": plan.job.devices,
         "proved": matches!(plan.proof, Proof::Optimal { .. }),
         "proof": placement::proof(plan),
+        "warning": memory::warning(plan, &cost),
         "result": result(plan, &found, &cost, strategy),
     })
 }
@@ -55,64 +60,84 @@ fn result(plan: &Plan, placement: &Placement, cost: &Cost, strategy: &str) -> Va
         "simulated_time_per_batch_s": plan.answer.simulated.map(|ticks| time(ticks.into())),
         "throughput_sequences_per_s": throughput,
         "tokens_per_s": tokens,
+        "tokens_per_s_per_device": tokens.map(|tokens| tokens / cost.devices as f64),
+        "flops_per_s_per_device": mfu
+            .zip(training)
+            .map(|(mfu, training)| mfu * training.peak_flops_per_second as f64),
         "mfu": mfu,
+        "mfu_causal": training.and_then(|t| t.causal_utilisation(time_per_batch, cost.devices)),
         "n_micro_batches": cost.micro_batches,
         "strategy": {
-            "data_parallel": placement.data_parallel,
             "devices_used": cost.devices,
             "sentence": strategy,
         },
-        "breakdown_s": breakdown(plan, cost),
+        "course": course(plan),
+        "breakdown_s": breakdown(plan, placement, cost),
         "stages": stages(plan, placement, cost),
     })
 }
 
-/// Where the time goes: of the average stage until the slowest end, and of that end.
-fn breakdown(plan: &Plan, cost: &Cost) -> Value {
-    let n_stages = cost.stages.len() as u128;
-    let rounds = u128::from(cost.micro_batches);
-    let waited: u128 = cost.stages.iter().map(|stage| u128::from(stage.transfer)).sum();
-    let transfers = rounds * waited / n_stages;
-    let layers = rounds * cost.total_load / n_stages - transfers;
-    let bubble = cost.bubble();
-    let end = cost.time_per_batch - layers - transfers - bubble;
-    let slowest = cost.stages.iter().max_by_key(|stage| stage.end());
-    // The published time model ends with an exchange alone, however long the steps are.
-    let step = match plan.job.time_model {
-        TimeModel::Published => 0,
-        TimeModel::OneForwardOneBackward => slowest.map_or(0, |stage| u128::from(stage.step)),
+/// What the timeline of a plan is played from, beside the times of its stages; `None` where these do
+/// not hold every layer once.
+pub fn course(plan: &Plan) -> Option<Value> {
+    let placement = plan.answer.placement(plan.profile.n_layers())?;
+    let time = |ticks: u64| plan.units.time(ticks.into());
+    let rules = StageRules::new(&plan.profile, &plan.job, placement.shape());
+    let group = match placement.schedule {
+        PassOrder::OneForwardOneBackward => Value::Null,
+        PassOrder::Interleaved { group, .. } => json!(group),
     };
-    let exchange = end.saturating_sub(step);
+    let ends = plan.answer.ranks.iter().map(|rank| {
+        let after = rank.after;
+        json!({
+            "exchange_s": time(after.exposed),
+            "step_s": time(after.step),
+            "gather_s": time(after.gather),
+        })
+    });
+    Some(json!({
+        "pipelines": placement.data_parallel,
+        "ranks": placement.ranks(),
+        "chunks": placement.schedule.chunks(),
+        "group": group,
+        "delay_s": time(rules.delay()),
+        "steps_together": plan.job.ends.step_start == StepStart::AllGradients,
+        "ends": ends.collect::<Vec<_>>(),
+    }))
+}
+
+/// Where the time goes: of the average rank until the last pass, and after it.
+fn breakdown(plan: &Plan, placement: &Placement, cost: &Cost) -> Value {
+    let parts = TimeParts::of(plan, placement, cost);
     let time = |ticks: u128| plan.units.time(ticks);
     json!({
-        "layers": time(layers),
-        "pipeline_transfers": time(transfers),
-        "gradient_exchange": time(exchange),
-        "optimizer": time(step),
-        "bubble": time(bubble),
+        "layers": time(parts.layers),
+        "recompute": time(parts.recompute),
+        "exchanges_in_layers": time(parts.exchanges.exposed),
+        "pipeline_transfers": time(parts.transfers),
+        "gradient_exchange": time(parts.gradients.exposed),
+        "optimizer": time(parts.step),
+        "weight_gathering": time(parts.weights + parts.gathering.exposed),
+        "bubble": time(parts.bubble),
     })
 }
 
 fn stages(plan: &Plan, placement: &Placement, cost: &Cost) -> Vec<Value> {
     let time = |ticks: u64| plan.units.time(ticks.into());
-    let size = |size: u128| plan.units.size(size);
-    let stages = placement.pipeline.stages().zip(&cost.stages);
-    let stage = stages.map(|(layers, stage)| {
+    let n_ranks = cost.ranks.len();
+    let stages = placement.pipeline.stages().zip(&cost.stages).enumerate();
+    let stage = stages.map(|(at, (layers, stage))| {
+        let rank = at % n_ranks;
         json!({
+            "rank": rank,
             "layers": counted(plan, layers),
+            "n_repeated": stage.repeated,
             "devices": stage.devices,
             "forward_s": time(stage.time.forward),
             "backward_s": time(stage.time.backward),
             "load_s": time(stage.time.load()),
-            "exchange_s": time(stage.exchange),
-            "step_s": time(stage.step),
-            "memory_bytes": {
-                "weights": size(stage.memory.weights),
-                "gradients": size(stage.memory.gradients),
-                "optimizer_state": size(stage.memory.optimizer_state),
-                "activations": size(stage.memory.activations),
-            },
-            "memory_limit_bytes": size(plan.job.memory.into()),
+            "memory_bytes": memory::value(&plan.units, &cost.ranks[rank].memory),
+            "memory_limit_bytes": plan.units.size(plan.job.memory.into()),
         })
     });
     stage.collect()

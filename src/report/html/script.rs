@@ -16,7 +16,7 @@ macro_rules! modules {
 }
 
 /// Our modules, each after those that it imports; the last one starts the page.
-const MODULES: [(&str, &str); 35] = modules![
+const MODULES: [(&str, &str); 36] = modules![
     "dom",
     "format",
     "palette",
@@ -37,6 +37,7 @@ const MODULES: [(&str, &str); 35] = modules![
     "scatter",
     "scatter_vector",
     "space",
+    "passes",
     "timeline",
     "breakdown",
     "stages",

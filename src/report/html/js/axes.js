@@ -1,7 +1,7 @@
 // What the scatter can show along an axis or as colour: knobs, results, and the objective.
 
 import { STATUSES, lessIsBetter } from "./decode.js";
-import { bytes, isNumber, joules, number, percent, scaled, seconds } from "./format.js";
+import { bytes, degreeOf, isNumber, joules, number, percent, scaled, seconds } from "./format.js";
 
 export const KNOBS = [
   ["tensor_cores", "tensor cores"],
@@ -20,9 +20,12 @@ const RESULTS = [
   ["mfu", "FLOP utilisation", percent],
   ["average_power_w", "power per device (W)", number],
   ["data_parallel", "pipelines (data parallel)", number],
-  ["pipeline_stages", "pipeline stages", number],
+  ["pipeline", "pipeline ranks", number],
+  ["chunks", "chunks of a rank", number],
   ["tensor_parallel", "tensor-parallel width", number],
+  ["context_parallel", "context-parallel degree", number],
   ["micro_batch", "micro-batch", number],
+  ["zero", "ZeRO stage", number],
   ["devices_used", "devices used", number],
 ];
 
@@ -115,7 +118,7 @@ export function resultsOf({ outcome, designs }, row) {
     const at = (key) => (designs.column(key) ?? designs.column(`${key}:${name}`))?.[row] ?? null;
     const keys = [...RESULTS.map(([key]) => key), "recompute"];
     const told = Object.fromEntries(keys.map((key) => [key, at(key)]));
-    return { model: name, ...told, strategy: told };
+    return { model: name, ...told, strategy: { ...told, sentence: at("strategy") } };
   });
 }
 
@@ -138,7 +141,7 @@ export function ofEntry(key, { design, value, results }) {
   };
   const [name, model] = key.split(/:(.*)/s);
   const result = model === undefined ? results[0] : results.find((one) => one.model === model);
-  const found = known[name] ?? design[name] ?? result?.[name] ?? result?.strategy?.[name] ?? null;
+  const found = known[name] ?? design[name] ?? result?.[name] ?? degreeOf(result, name);
   return typeof found === "number" && Number.isFinite(found) ? found : null;
 }
 

@@ -80,16 +80,16 @@ export function redrawAll() {
   }
 }
 
-/** A row of colour keys: `{ colour: "--name", label, hollow? }`. */
+/** A row of colour keys: `{ colour: "--name" or shade: any CSS colour, label, hollow? }`. */
 export function keys(items) {
   return el(
     "ul",
     { class: "keys" },
-    items.map(({ colour, label, hollow }) =>
+    items.map(({ colour, shade, label, hollow }) =>
       el(
         "li",
         {},
-        el("span", { class: hollow ? "key hollow" : "key", style: `--key: var(${colour})` }),
+        el("span", { class: hollow ? "key hollow" : "key", style: `--key: ${shade ?? `var(${colour})`}` }),
         label,
       ),
     ),

@@ -81,27 +81,18 @@ export function squareMillimetres(um2, digits = 4) {
   return isNumber(um2) ? `${number(um2 / 1e6, digits)} mm²` : MISSING;
 }
 
-const RECOMPUTED = {
-  none: "recomputing nothing",
-  full: "recomputing every layer",
-  stage: "recomputing every stage but the last",
-};
-
-/** What is computed again; the last stage never is, also where it is the only one. */
-function recomputed({ recompute, pipeline_stages: stages }) {
-  return recompute === "stage" && stages === 1 ? RECOMPUTED.none : (RECOMPUTED[recompute] ?? recompute);
+/** A degree of a result's strategy by its name; null where it is not told. */
+export function degreeOf(result, name) {
+  const { degrees, ...told } = result?.strategy ?? {};
+  if (name === "chunks" && degrees) return degrees.schedule?.interleaved?.chunks ?? 1;
+  return degrees?.[name] ?? told[name] ?? null;
 }
 
-/** How a model is trained, as one sentence; the outcome's own words where it tells no more. */
+/** How a model is trained, as one sentence in the outcome's own words. */
 export function strategyWords({ strategy }, devices) {
-  if (!isNumber(strategy?.pipeline_stages)) return sentence(strategy?.sentence ?? MISSING);
-  const { data_parallel: pipelines, pipeline_stages: stages, tensor_parallel: width } = strategy;
-  return [
-    `${count(pipelines, "pipeline")} of ${count(stages, "stage")}`,
-    width > 1 ? `${number(width)} devices to a layer` : "one device to a stage",
-    `micro-batches of ${count(strategy.micro_batch, "sequence")}`,
-    `${recomputed(strategy)}: ${number(strategy.devices_used)} of ${number(devices)} devices at work.`,
-  ].join(", ");
+  const words = sentence(strategy?.sentence ?? MISSING);
+  if (!isNumber(strategy?.devices_used)) return words;
+  return `${words}: ${number(strategy.devices_used)} of ${number(devices)} devices at work.`;
 }
 
 /** The cap of power that was asked for, in words; empty without one. */
@@ -148,7 +139,7 @@ export function wrapped(text, length) {
 export function sentence(text) {
   return String(text ?? "")
     .replace(/(?<![\d.,])\d{4,}(?![\d.,]*\d)/g, (digits) => Number(digits).toLocaleString("en-US"))
-    .replace(/ x (?=\d)/g, " × ");
+    .replace(/ x (?=\d|[CPD]P )/g, " × ");
 }
 
 /** `gradient_exchange` as `gradient exchange`. */

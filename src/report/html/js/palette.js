@@ -6,11 +6,13 @@ export const PARTS = [
   ["tensor", "--tensor", "tensor cores"],
   ["vector", "--vector", "vector cores"],
   ["memory", "--memory", "memory"],
-  ["tensor_parallel_collectives", "--collective", "tensor-parallel collectives"],
+  ["tensor_parallel_collectives", "--collective", "exchanges in layers"],
+  ["exchanges_in_layers", "--collective", "exchanges in layers"],
   ["pipeline_transfers", "--transfer", "pipeline transfers"],
   ["recompute", "--recompute", "recompute"],
   ["gradient_exchange", "--gradient", "gradient exchange"],
   ["optimizer", "--optimizer", "optimizer"],
+  ["weight_gathering", "--gather", "weights gathered"],
   ["bubble", "--bubble", "bubble"],
 ];
 
@@ -20,6 +22,8 @@ export const MEMORY = [
   ["gradients", "--gradient", "gradients"],
   ["optimizer_state", "--optimizer", "optimizer state"],
   ["activations", "--transfer", "activations"],
+  ["gathered", "--gather", "gathered for a while"],
+  ["working", "--memory", "working of the running pass"],
 ];
 
 /** The colour of an operator by the core that runs it. */

@@ -2,7 +2,7 @@
 
 import { breakdown } from "./breakdown.js";
 import { el } from "./dom.js";
-import { MISSING, adopt, isNumber, number, percent, scaled, seconds, sentence } from "./format.js";
+import { MISSING, adopt, number, percent, scaled, seconds, sentence } from "./format.js";
 import { memory, stages } from "./stages.js";
 import { timeline } from "./timeline.js";
 
@@ -18,6 +18,7 @@ export function planPage(main, plan) {
       el("h1", {}, plan.name),
       el("p", { class: "strategy", id: "plan-strategy" }, sentence(result.strategy.sentence)),
       tiles(plan),
+      plan.warning && el("p", { class: "lead", id: "warning" }, el("strong", {}, "Warning: "), plan.warning),
       el(
         "p",
         { class: plan.proved ? "proof" : "proof open" },
@@ -29,7 +30,7 @@ export function planPage(main, plan) {
       "section",
       { id: "plan" },
       el("h2", {}, "The pipeline"),
-      timeline(result, "average"),
+      timeline(result),
       el("div", { class: "two" }, breakdown(result, []), memory(result)),
       stages(result),
     ),
@@ -44,13 +45,16 @@ export function planPage(main, plan) {
 
 /** The figures that a plan has; a user's own profile knows no sequences. */
 function tiles({ result, devices }) {
-  const { strategy, simulated_time_per_batch_s: simulated } = result;
+  const { strategy } = result;
   const all = [
     ["Time per batch", seconds(result.time_per_batch_s), "time_per_batch_s"],
-    ["Simulated", isNumber(simulated) ? seconds(simulated) : MISSING, "simulated_time_per_batch_s"],
+    ["Simulated", seconds(result.simulated_time_per_batch_s), "simulated_time_per_batch_s"],
     ["Throughput", number(result.throughput_sequences_per_s), "throughput_sequences_per_s", "seq/s"],
     ["Tokens", scaled(result.tokens_per_s, "/s"), "tokens_per_s"],
+    ["Tokens per device", scaled(result.tokens_per_s_per_device, "/s"), "tokens_per_s_per_device"],
+    ["Computing per device", scaled(result.flops_per_s_per_device, "", 3), "flops_per_s_per_device", "FLOP/s"],
     ["FLOP utilisation", percent(result.mfu), "mfu", "of devices in use"],
+    ["Causal utilisation", percent(result.mfu_causal), "mfu_causal"],
     ["Devices", number(strategy.devices_used), "devices_used", `of ${number(devices)}`],
     ["Bubble", percent(result.breakdown_s.bubble / result.time_per_batch_s), "bubble"],
   ];

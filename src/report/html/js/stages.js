@@ -9,9 +9,11 @@ import { ticks } from "./timeline.js";
 // Below this share of the limit, columns drawn to its scale would be too low to read.
 const LOW = 0.25;
 
-/** Stacked columns of each stage's memory, and the fullest against what a device has. */
+/** Stacked columns of each rank's memory, and the fullest against what plans may fill of a device. */
 export function memory(result) {
-  const found = (result.stages ?? []).filter((stage) => stage.memory_bytes);
+  // Virtual stages of a rank tell the same memory; the first of each stands for it.
+  const seen = (stage, i) => (stage.rank ?? i) === i;
+  const found = (result.stages ?? []).filter((stage, i) => stage.memory_bytes && seen(stage, i));
   if (found.length === 0) return null;
   const sum = (stage) => Object.values(stage.memory_bytes).reduce((total, part) => total + (part ?? 0), 0);
   const limit = Math.max(...found.map((stage) => stage.memory_limit_bytes ?? 0));
@@ -24,7 +26,7 @@ export function memory(result) {
     const picture = svg("svg", {
       viewBox: `0 0 ${width} ${top + h + 28}`,
       role: "img",
-      "aria-label": "Memory of each stage",
+      "aria-label": "Memory of each rank",
     });
     if (limit > 0) gauge(picture, width);
     for (const mark of ticks({ from: 0, to: most / unit.size })) {
@@ -53,7 +55,7 @@ export function memory(result) {
               height: Math.max(0, size - 0.5),
               style: `fill: var(${part.colour})`,
             },
-            svg("title", {}, `stage ${i + 1}, ${part.label}: ${bytes(part.value)}`),
+            svg("title", {}, `rank ${i}, ${part.label}: ${bytes(part.value)}`),
           ),
         );
       }
@@ -62,7 +64,7 @@ export function memory(result) {
           svg(
             "text",
             { class: "tick", x: left + (i + 0.5) * step, y: h + top + 16, "text-anchor": "middle" },
-            i + 1,
+            i,
           ),
         );
     });
@@ -77,18 +79,18 @@ export function memory(result) {
         ),
       );
     }
-    picture.append(svg("text", { class: "tick", x: 0, y: h + top + 16 }, "stage"));
+    picture.append(svg("text", { class: "tick", x: 0, y: h + top + 16 }, "rank"));
     host.replaceChildren(picture);
   };
 
-  /** The fullest stage against the limit, whatever the scale of the columns. */
+  /** The fullest rank against the limit, whatever the scale of the columns. */
   function gauge(picture, width) {
     const at = found.findIndex((stage) => sum(stage) === fullest);
     picture.append(
       svg(
         "text",
         { class: "tick", x: 0, y: 11 },
-        `Fullest: stage ${number(at + 1)}, ${bytes(fullest, 3)} of ${bytes(limit, 3)} (${percent(fullest / limit)})`,
+        `Fullest: rank ${number(at)}, ${bytes(fullest, 3)} of ${bytes(limit, 3)} (${percent(fullest / limit)})`,
       ),
       svg("rect", { class: "track", x: 0, y: 18, width, height: 10, rx: 3 }),
     );
@@ -103,16 +105,16 @@ export function memory(result) {
   }
   return figure({
     id: "memory",
-    title: "Memory of each stage",
+    title: "Memory of each rank",
     note: `${unit.name} on one device${limit > most ? "; the columns have their own scale" : ""}.`,
     draw,
     legend: MEMORY.map(([, colour, label]) => ({ colour, label })),
     table: () => ({
-      columns: ["stage", ...MEMORY.map(([, , label]) => `${label} (bytes)`), "sum", "limit"].map((name) => ({
+      columns: ["rank", ...MEMORY.map(([, , label]) => `${label} (bytes)`), "sum", "limit"].map((name) => ({
         name,
       })),
       rows: found.map((stage, i) => [
-        i + 1,
+        i,
         ...MEMORY.map(([key]) => stage.memory_bytes[key] ?? null),
         sum(stage),
         stage.memory_limit_bytes ?? null,
@@ -175,12 +177,14 @@ export function stages(result) {
       { colour: "--backward", label: "backward" },
     ],
     table: () => ({
-      columns: ["stage", "layers", "devices", "forward (s)", "backward (s)", "load (s)"].map((name) => ({
-        name,
-      })),
+      columns: ["stage", "rank", "layers", "repeated", "devices", "forward (s)", "backward (s)", "load (s)"].map(
+        (name) => ({ name }),
+      ),
       rows: all.map((stage, i) => [
         i + 1,
+        stage.rank ?? i,
         content(stage),
+        stage.n_repeated ?? null,
         stage.devices ?? null,
         stage.forward_s,
         stage.backward_s,
@@ -199,7 +203,8 @@ function runs(all) {
   const found = [];
   let last = null;
   all.forEach((stage, i) => {
-    const alike = JSON.stringify([content(stage), stage.devices, stage.forward_s, stage.backward_s]);
+    const { devices, n_repeated: repeated, forward_s: forward, backward_s: backward } = stage;
+    const alike = JSON.stringify([content(stage), repeated, devices, forward, backward]);
     if (alike === last) found.at(-1).n += 1;
     else found.push({ stage, first: i + 1, n: 1 });
     last = alike;

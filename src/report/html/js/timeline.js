@@ -1,89 +1,54 @@
-// The 1F1B timeline of one batch: every stage's forward and backward passes, and what waits.
+// The timeline of one batch: every rank's forward and backward passes, what follows, and what waits.
 
 import { el, svg } from "./dom.js";
 import { figure } from "./figure.js";
 import { count, isNumber, number, percent, seconds } from "./format.js";
+import { courseOf, endings, shortened, simulate } from "./passes.js";
 
-const MOST_PASSES = 100_000;
+const MOST_PASSES = 200_000;
 
-/**
- * Runs 1F1B event by event: stage i does min(s − i, M) forwards, then alternates backward and
- * forward. Answers per stage its passes `{ forward, micro, start, end }` in order.
- */
-export function simulate(stages, micros) {
-  const n = stages.length;
-  const orders = stages.map((_, i) => order(Math.min(n - i, micros), micros));
-  const done = stages.map(() => ({
-    forward: new Float64Array(micros).fill(NaN),
-    backward: new Float64Array(micros).fill(NaN),
-  }));
-  const next = new Array(n).fill(0);
-  const free = new Array(n).fill(0);
-  const passes = stages.map(() => []);
-  // Each sweep runs every stage as far as its inputs are known; both directions feed on each other.
-  for (let moved = true; moved;) {
-    moved = false;
-    for (let i = 0; i < n; i++) {
-      while (next[i] < orders[i].length) {
-        const { forward, micro } = orders[i][next[i]];
-        const ready = forward
-          ? i === 0
-            ? 0
-            : done[i - 1].forward[micro]
-          : i === n - 1
-            ? done[i].forward[micro]
-            : done[i + 1].backward[micro];
-        if (Number.isNaN(ready)) break;
-        const start = Math.max(ready, free[i]);
-        const end = start + (forward ? stages[i].forward_s : stages[i].backward_s);
-        (forward ? done[i].forward : done[i].backward)[micro] = end;
-        passes[i].push({ forward, micro, start, end });
-        free[i] = end;
-        next[i] += 1;
-        moved = true;
-      }
-    }
-  }
-  return passes;
+// What follows the last backward pass, by the kind of its mark.
+const ENDINGS = { exchange: "gradient exchange", step: "optimizer", gather: "weights gathered" };
+
+/** How much of a pass's colour is left for a chunk: the first has all of it. */
+const strength = (chunk, chunks) => (chunks < 2 ? 100 : Math.round(100 - (55 * chunk) / (chunks - 1)));
+
+/** The colour of a pass of a chunk; later chunks are paler. */
+function shade(colour, chunk, chunks) {
+  return `color-mix(in srgb, var(${colour}) ${strength(chunk, chunks)}%, var(--ground))`;
 }
 
-function order(warmup, micros) {
-  const passes = [];
-  for (let micro = 0; micro < warmup; micro++) passes.push({ forward: true, micro });
-  for (let micro = 0; micro < micros; micro++) {
-    passes.push({ forward: false, micro });
-    if (micro + warmup < micros) passes.push({ forward: true, micro: micro + warmup });
-  }
-  return passes;
-}
+/** Whether a chunk's colour is so pale that text on it takes the ink of the page. */
+const pale = (chunk, chunks) => strength(chunk, chunks) < 70;
 
-/** The chart for one result of an entry; `seen` is the stage whose waiting its breakdown tells. */
-export function timeline(result, seen = "slowest") {
+/** Chunks are a, b, c … */
+const letter = (chunk) => String.fromCharCode(97 + (chunk % 26));
+
+/** The chart for one result of an entry. */
+export function timeline(result) {
   const { stages, n_micro_batches: micros } = result;
   if (!stages?.length || !isNumber(micros)) return null;
+  const course = courseOf(result);
+  const { ranks, chunks } = course;
   // A picture has no room for more passes; fewer micro-batches show the same shape.
-  const drawn = Math.max(
-    1,
-    Math.min(micros, Math.max(2 * stages.length, Math.floor(MOST_PASSES / stages.length))),
-  );
-  const passes = simulate(stages, drawn);
-  const finished = passes.map((row) => row.at(-1).end);
-  const last = Math.max(...finished);
-  const ends = finished.map((end, i) => end + (stages[i].exchange_s ?? 0) + (stages[i].step_s ?? 0));
-  const total = Math.max(last, ...ends);
+  const drawn = shortened(course, micros, MOST_PASSES);
+  const passes = simulate(stages, course, drawn);
+  const after = endings(passes, course);
+  const last = Math.max(...passes.map((row) => row.at(-1)?.end ?? 0));
+  const total = Math.max(last, ...after.map((parts) => parts.at(-1).end));
   const busy = passes.flat().reduce((sum, pass) => sum + pass.end - pass.start, 0);
   const window = { from: 0, to: total };
 
   const draw = (host, width) => {
     const gutter = 34;
-    const row = Math.max(2.5, Math.min(26, 300 / stages.length));
+    const row = Math.max(2.5, Math.min(26, 300 / ranks));
     // Thin rows keep what little height they have.
     const bar = row - (row < 8 ? 0.4 : 2);
-    const height = stages.length * row + 34;
+    const height = ranks * row + 34;
     const picture = svg("svg", {
       viewBox: `0 0 ${width} ${height}`,
       role: "img",
-      "aria-label": `Pipeline of ${count(stages.length, "stage")}, ${count(micros, "micro-batch", "micro-batches")}`,
+      "aria-label": `Pipeline of ${count(ranks, "rank")}, ${count(micros, "micro-batch", "micro-batches")}`,
     });
     const at = (time) => gutter + ((time - window.from) / (window.to - window.from)) * (width - gutter - 2);
     passes.forEach((list, i) => {
@@ -91,10 +56,16 @@ export function timeline(result, seen = "slowest") {
       picture.append(svg("rect", { class: "bubble", x: gutter, y, width: width - gutter - 2, height: bar }));
       if (i % Math.ceil(13 / row) === 0)
         picture.append(
-          svg("text", { class: "tick", x: gutter - 6, y: y + row / 2 + 2.5, "text-anchor": "end" }, i + 1),
+          svg("text", { class: "tick", x: gutter - 6, y: y + row / 2 + 2.5, "text-anchor": "end" }, i),
         );
-      for (const block of blocks(list, at, gutter, width - 2)) picture.append(blockMark(block, y, bar));
-      ending(picture, i, y, bar);
+      for (const block of blocks(list, at, gutter, width - 2))
+        picture.append(blockMark(block, y, bar, chunks));
+      for (const { kind, start, end } of after[i]) {
+        const [x1, x2] = [Math.max(gutter, at(start)), Math.min(width - 2, at(end))];
+        if (x2 <= x1) continue;
+        const title = svg("title", {}, `${ENDINGS[kind]}: ${seconds(end - start)}`);
+        picture.append(svg("rect", { class: kind, x: x1, y, width: x2 - x1, height: bar }, title));
+      }
     });
     ticks(window).forEach((time) =>
       picture.append(
@@ -107,22 +78,6 @@ export function timeline(result, seen = "slowest") {
       ),
     );
     host.replaceChildren(picture);
-
-    /** What a stage does after its last backward pass. */
-    function ending(target, i, y, h) {
-      let from = finished[i];
-      for (const [key, kind, name] of [
-        ["exchange_s", "exchange", "gradient exchange"],
-        ["step_s", "step", "optimizer"],
-      ]) {
-        const time = stages[i][key] ?? 0;
-        const [x1, x2] = [Math.max(gutter, at(from)), Math.min(width - 2, at(from + time))];
-        from += time;
-        if (x2 <= x1) continue;
-        const title = svg("title", {}, `${name}: ${seconds(time)}`);
-        target.append(svg("rect", { class: kind, x: x1, y, width: x2 - x1, height: h }, title));
-      }
-    }
   };
   const zoom = (factor, shift = 0) => {
     const span = Math.min(total, (window.to - window.from) * factor);
@@ -136,19 +91,14 @@ export function timeline(result, seen = "slowest") {
     id: "timeline",
     title: "One batch through the pipeline",
     note: [
-      `Stages from top to bottom, 1F1B, one pipeline of ${number(result.strategy?.data_parallel)}`,
+      `Ranks from top to bottom, ${chunks > 1 ? `interleaved 1F1B with ${number(chunks)} chunks each` : "1F1B"}`,
+      `one pipeline of ${number(course.pipelines ?? result.strategy?.degrees?.data_parallel)}`,
       `${count(micros, "micro-batch", "micro-batches")} each${drawn < micros ? `, of which ${number(drawn)} are drawn` : ""}`,
-      `a stage stands idle ${percent(1 - busy / (last * stages.length))} of the ${seconds(last)} of passes on average.`,
+      `a rank stands idle ${percent(1 - busy / (last * ranks))} of the ${seconds(last)} of passes on average.`,
     ]
       .join("; ")
-      .concat(simulated(result, seen)),
-    legend: [
-      { colour: "--forward", label: "forward" },
-      { colour: "--backward", label: "backward" },
-      { colour: "--gradient", label: "gradient exchange" },
-      { colour: "--optimizer", label: "optimizer" },
-      { colour: "--bubble", label: "idle (bubble)" },
-    ],
+      .concat(simulated(result)),
+    legend: legend(chunks),
     controls: el(
       "div",
       { class: "controls tight" },
@@ -164,10 +114,11 @@ export function timeline(result, seen = "slowest") {
     ),
     draw,
     table: () => ({
-      columns: ["stage", "pass", "micro-batch", "start s", "end s"].map((name) => ({ name })),
+      columns: ["rank", "chunk", "pass", "micro-batch", "start s", "end s"].map((name) => ({ name })),
       rows: passes.flatMap((list, i) =>
         list.map((pass) => [
-          i + 1,
+          i,
+          letter(pass.chunk),
           pass.forward ? "forward" : "backward",
           pass.micro + 1,
           pass.start,
@@ -180,13 +131,33 @@ export function timeline(result, seen = "slowest") {
   return root;
 }
 
-/** Why the idle share here is not the bubble of the breakdown. */
-function simulated({ simulated_time_per_batch_s: time, time_per_batch_s: formula, breakdown_s }, seen) {
-  if (!isNumber(time) || !breakdown_s) return "";
-  return (
-    ` This is the batch as simulated, ${seconds(time)}; the breakdown below is the closed form's, ` +
-    `${seconds(formula)}: its bubble is the waiting of the ${seen} stage, as a share of the whole batch.`
-  );
+/** Every colour of the picture; of many chunks the first and the last. */
+function legend(chunks) {
+  const all = Array.from({ length: chunks }, (_, chunk) => chunk);
+  const shown = chunks > 4 ? [0, chunks - 1] : all;
+  const between = (chunk) => (chunks > 4 && chunk === 0 ? " (later ones paler)" : "");
+  const passes = (colour, label) =>
+    chunks === 1
+      ? [{ colour, label }]
+      : shown.map((chunk) => ({
+          shade: shade(colour, chunk, chunks),
+          label: `${label}, chunk ${letter(chunk)}${between(chunk)}`,
+        }));
+  return [
+    ...passes("--forward", "forward"),
+    ...passes("--backward", "backward"),
+    { colour: "--mixed", label: "passes too short to tell apart" },
+    { colour: "--gradient", label: ENDINGS.exchange },
+    { colour: "--optimizer", label: ENDINGS.step },
+    { colour: "--gather", label: ENDINGS.gather },
+    { colour: "--bubble", label: "idle (bubble)" },
+  ];
+}
+
+/** Why the picture and the time per batch differ, where the time model is a closed form of its own. */
+function simulated({ simulated_time_per_batch_s: time, time_per_batch_s: formula }) {
+  if (!isNumber(time)) return "";
+  return ` This is the batch as simulated, ${seconds(time)}; the time per batch is the closed form's, ${seconds(formula)}.`;
 }
 
 /** Passes inside the window; those narrower than a pixel and a half are joined to busy runs. */
@@ -205,17 +176,19 @@ function blocks(list, at, left, right) {
   return found;
 }
 
-function blockMark({ x1, x2, pass, joined, n }, y, height) {
+function blockMark({ x1, x2, pass, joined, n }, y, height, chunks) {
   const kind = joined && n > 1 ? "mixed" : pass.forward ? "forward" : "backward";
+  const chunk = chunks > 1 ? ` through chunk ${letter(pass.chunk)}` : "";
   const title =
     joined && n > 1
       ? count(n, "pass", "passes")
-      : `${pass.forward ? "forward" : "backward"} of micro-batch ${pass.micro + 1}: ${seconds(pass.start)} to ${seconds(pass.end)}`;
+      : `${pass.forward ? "forward" : "backward"} of micro-batch ${pass.micro + 1}${chunk}: ${seconds(pass.start)} to ${seconds(pass.end)}`;
   const gap = x2 - x1 > 4 ? 0.5 : 0;
   const mark = svg(
     "rect",
     {
-      class: `${kind}${pass.micro % 2 && !joined ? " odd" : ""}`,
+      class: `${kind}${pass.micro % 2 && !joined && chunks === 1 ? " odd" : ""}`,
+      style: kind !== "mixed" && chunks > 1 && `fill: ${shade(`--${kind}`, pass.chunk, chunks)}`,
       x: x1,
       y,
       width: Math.max(0.2, x2 - x1 - gap),
@@ -223,15 +196,15 @@ function blockMark({ x1, x2, pass, joined, n }, y, height) {
     },
     svg("title", {}, title),
   );
-  if (joined || x2 - x1 < 16 || height < 11) return mark;
+  if (joined || x2 - x1 < (chunks > 1 ? 22 : 16) || height < 11) return mark;
   return svg(
     "g",
     {},
     mark,
     svg(
       "text",
-      { class: `inblock on-${kind}`, x: (x1 + x2) / 2, y: y + height / 2 + 3.5, "text-anchor": "middle" },
-      pass.micro + 1,
+      { class: `inblock ${pale(pass.chunk, chunks) ? "on-pale" : `on-${kind}`}`, x: (x1 + x2) / 2, y: y + height / 2 + 3.5, "text-anchor": "middle" },
+      `${pass.micro + 1}${chunks > 1 ? letter(pass.chunk) : ""}`,
     ),
   );
 }

@@ -1,0 +1,588 @@
+//! What is free to choose when layers are placed, and every shape that follows from it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use super::Choice;
+use super::Legal;
+use super::Problem;
+use super::Rank;
+use super::cut::least_time;
+use super::interleaved::Family;
+use super::interleaved::all_are_compared;
+use super::layout_bounds::LayerLoads;
+use super::layout_bounds::least_layout_time;
+use super::layouts::even_layouts;
+use crate::parallel::Order;
+use crate::parallel::zero::Zero;
+use crate::plan::Buckets;
+use crate::plan::LayerProfile;
+use crate::plan::PassOrder;
+use crate::plan::Profile;
+use crate::plan::Recompute;
+use crate::plan::Shape;
+use crate::plan::StageTime;
+use crate::plan::StepStart;
+
+/// Which numbers of devices a plan may take, and how pipelines divide the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// Any number up to all; pipelines may differ by a micro-batch.
+    Any,
+    /// All of them, and every pipeline works on as many micro-batches.
+    Whole,
+}
+
+/// Which cuts are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutChoice {
+    /// All.
+    Best,
+    /// Only the one in which repeated layers are divided evenly.
+    Even,
+}
+
+/// What is free to choose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choices {
+    /// How many copies of the pipeline there may be.
+    pub data_parallel: RangeInclusive<u64>,
+    /// How many ranks a pipeline may have.
+    pub ranks: RangeInclusive<usize>,
+    /// How many virtual stages a rank may have.
+    pub chunks: RangeInclusive<usize>,
+    /// Micro-batches of a group where ranks have several virtual stages; `None` for as many as
+    /// there are ranks.
+    pub group: Option<u64>,
+    /// What replicas may share where there is one rank, and where there are several.
+    pub zero: [Vec<Zero>; 2],
+    /// How many replicas share; `None` for all.
+    pub shards: Option<u64>,
+    /// How devices may be numbered.
+    pub orders: Vec<Order>,
+    /// What may be computed again.
+    pub recompute: Vec<Recompute>,
+    /// Whether every stage repeats as many layers, where layers are repeated as needed.
+    pub equal_repeats: bool,
+    /// Which devices are used.
+    pub usage: Usage,
+    /// Which cuts are compared.
+    pub cut: CutChoice,
+    /// Which layouts over several virtual stages of a rank are compared where there are too many to
+    /// compare all.
+    pub layouts: Family,
+    /// What must accept the plan; `None` where nobody is asked.
+    pub legal: Option<Legal>,
+}
+
+impl Choices {
+    /// Every number of pipelines and stages; nothing shared, one virtual stage for each rank.
+    pub fn plain(recompute: Recompute) -> Self {
+        Self {
+            data_parallel: 1..=u64::MAX,
+            ranks: 1..=usize::MAX,
+            chunks: 1..=1,
+            group: None,
+            zero: [vec![Zero::Nothing], vec![Zero::Nothing]],
+            shards: None,
+            orders: vec![Order::default()],
+            recompute: vec![recompute],
+            equal_repeats: false,
+            usage: Usage::Any,
+            cut: CutChoice::Best,
+            layouts: Family::Near,
+            legal: None,
+        }
+    }
+
+    /// Whether a plan of this shape may be chosen: replicas that share are in groups of one size,
+    /// and whoever runs the plan accepts it.
+    fn accepts(&self, profile: &Profile, shape: &Shape) -> bool {
+        let replicas = shape.data_parallel.saturating_mul(profile.context);
+        let are_even = shape.shards.is_none_or(|shards| replicas.is_multiple_of(shards));
+        are_even && self.legal.is_none_or(|legal| legal.accepts(shape))
+    }
+}
+
+/// A shape, or several that differ in the number of pipelines alone and give each as many
+/// micro-batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// With the fewest of these numbers of pipelines.
+    pub shape: Shape,
+    pub pipelines: Range,
+    /// Micro-batches of each pipeline.
+    pub micro_batches: u64,
+    /// Whether one more repeated layer in every stage is the next to be looked at.
+    pub grows: bool,
+    /// What none of them can beat.
+    pub bound: Rank,
+}
+
+/// The fewest and the most pipelines of a class.
+pub(super) type Range = (u64, u64);
+
+/// Sums over the layers of a problem.
+pub(super) struct Sums {
+    /// Ticks of both passes, and of the forward passes that may run again.
+    work: u128,
+    forward: u128,
+    /// Of a chain, ticks of forward and of backward passes without exchanges among devices that
+    /// share layers: what other exchanges hide behind.
+    alone: [u128; 2],
+    /// Parameters of each kind of layer, and how often it occurs.
+    kinds: Vec<(u64, u64)>,
+    /// The load of the slowest layer.
+    slowest: u64,
+    /// How often the most frequent layer occurs, its load, and whether it may be repeated.
+    repeated: (u64, u64, bool),
+    /// Layers that may be repeated, and the shortest of their forward passes.
+    repeatable: (u64, u64),
+    parameters: u64,
+    /// Parameters of the layer that the first rank surely holds, and of the smallest.
+    first: u64,
+    smallest: u64,
+    /// Loads of the layers of a chain.
+    loads: LayerLoads,
+    is_chain: bool,
+    /// What was asked for before: most shapes exchange the same.
+    known: RefCell<BTreeMap<ExchangeKey, Exchanged>>,
+}
+
+/// What exchanges depend on.
+type ExchangeKey = (usize, Range, Zero, Order, Option<u64>);
+
+/// Ticks of exchanges among replicas, at the least.
+#[derive(Clone, Copy, Default)]
+struct Exchanged {
+    /// The gradients of the first layer, with those of a table that both ends hold.
+    reduce_first: u64,
+    /// The gradients of all layers one by one; 0 where they are exchanged otherwise.
+    reduce_all: u128,
+    /// The weights of the first layer, of the smallest, and of all one by one likewise.
+    gather_first: u64,
+    gather_any: u64,
+    gather_all: u128,
+}
+
+impl Exchanged {
+    fn min(self, other: Self) -> Self {
+        Self {
+            reduce_first: self.reduce_first.min(other.reduce_first),
+            reduce_all: self.reduce_all.min(other.reduce_all),
+            gather_first: self.gather_first.min(other.gather_first),
+            gather_any: self.gather_any.min(other.gather_any),
+            gather_all: self.gather_all.min(other.gather_all),
+        }
+    }
+}
+
+impl Sums {
+    pub(super) fn new(problem: &Problem) -> Self {
+        let profile = problem.profile;
+        let load = |layer: &LayerProfile| layer.forward + layer.backward;
+        let count = |kind: usize| profile.sequence.iter().filter(|&&at| at == kind).count() as u64;
+        let most = (0..profile.kinds.len()).max_by_key(|&kind| count(kind)).unwrap_or(0);
+        let is_chain = profile.is_chain();
+        let slowest = profile.layers().map(load).max().unwrap_or(0);
+        let time =
+            |layer: &LayerProfile| StageTime { forward: layer.forward, backward: layer.backward };
+        let times: Vec<StageTime> = profile.layers().map(time).collect();
+        // Where layers branch, stages may run branches side by side.
+        let sum = |of: &dyn Fn(&LayerProfile) -> u64| -> u128 {
+            let sum = profile.layers().map(|layer| u128::from(of(layer))).sum();
+            if is_chain { sum } else { profile.layers().map(of).max().unwrap_or(0).into() }
+        };
+        Self {
+            work: sum(&load),
+            forward: sum(&|layer| layer.forward),
+            alone: [
+                profile.layers().map(|layer| u128::from(layer.forward_alone())).sum(),
+                profile.layers().map(|layer| u128::from(layer.backward_alone())).sum(),
+            ],
+            kinds: (0..profile.kinds.len())
+                .map(|kind| (profile.kinds[kind].parameters, count(kind)))
+                .collect(),
+            is_chain,
+            known: RefCell::default(),
+            slowest,
+            repeated: match profile.kinds.get(most).filter(|_| is_chain) {
+                Some(kind) => (count(most), load(kind), kind.repeatable),
+                None => (0, 0, false),
+            },
+            repeatable: {
+                let may = || profile.layers().filter(|layer| layer.repeatable && is_chain);
+                (may().count() as u64, may().map(|layer| layer.forward).min().unwrap_or(0))
+            },
+            parameters: profile.layers().map(|layer| layer.parameters).sum(),
+            first: if is_chain { profile.layers().next().map_or(0, |l| l.parameters) } else { 0 },
+            smallest: profile.layers().map(|layer| layer.parameters).min().unwrap_or(0),
+            loads: LayerLoads::new(&times),
+        }
+    }
+
+    /// Ticks that nothing can beat, whatever is shared, repeated or interleaved.
+    fn least_of_any_schedule(&self, ranks: usize, micro_batches: u64) -> u128 {
+        let (count, load, _) = self.repeated;
+        let average = self.work.div_ceil(ranks as u128);
+        let fullest = u128::from(count.div_ceil(ranks as u64)) * u128::from(load);
+        let slowest = average.max(fullest).max(self.slowest.into());
+        (u128::from(micro_batches) * slowest).max(self.work)
+    }
+
+    /// What replicas exchange in a shape with any of these numbers of pipelines.
+    fn exchanged(&self, problem: &Problem, shape: &Shape, pipelines: Range) -> Exchanged {
+        // Where every pair is alike, it does not matter how far apart replicas are.
+        let apart = if problem.job.links.is_flat() { shape.ranks.min(2) } else { shape.ranks };
+        let key = (apart, pipelines, shape.zero, shape.order, shape.shards);
+        if let Some(known) = self.known.borrow().get(&key) {
+            return *known;
+        }
+        let found = self.exchanged_among(problem, shape, pipelines);
+        self.known.borrow_mut().insert(key, found);
+        found
+    }
+
+    fn exchanged_among(&self, problem: &Problem, shape: &Shape, pipelines: Range) -> Exchanged {
+        let (fewest, most) = pipelines;
+        let Problem { profile, job, .. } = *problem;
+        // Where every pair is alike, a larger group is never faster.
+        let tried = match most - fewest {
+            _ if job.links.is_flat() => fewest..=fewest,
+            0..8 => fewest..=most,
+            _ => return Exchanged::default(),
+        };
+        let one_by_one = self.is_chain && job.ends.buckets == Buckets::Layers;
+        let of_all = |time: &dyn Fn(u64) -> u64| -> u128 {
+            let kinds = self.kinds.iter().filter(|_| one_by_one);
+            kinds.map(|&(size, count)| u128::from(time(size)) * u128::from(count)).sum()
+        };
+        let exchanged = tried.map(|data_parallel| {
+            let wiring = Shape { data_parallel, ..*shape }.wiring(profile, job);
+            let tied = wiring.tied(profile.tied);
+            let mut found = match shape.zero {
+                Zero::Nothing | Zero::State => Exchanged {
+                    reduce_first: wiring.reduce(self.first),
+                    reduce_all: of_all(&|size| wiring.reduce(size)),
+                    ..Exchanged::default()
+                },
+                Zero::Gradients | Zero::Weights => Exchanged {
+                    reduce_first: wiring.reduce_copies(self.first),
+                    ..Exchanged::default()
+                },
+            };
+            found.reduce_first = found.reduce_first.saturating_add(tied);
+            if matches!(shape.zero, Zero::State | Zero::Gradients) {
+                found.gather_first = wiring.gather(self.first);
+                found.gather_any = wiring.gather(self.smallest);
+                found.gather_all = of_all(&|size| wiring.gather(size));
+            }
+            found
+        });
+        exchanged.reduce(Exchanged::min).unwrap_or_default()
+    }
+
+    /// Ticks of the steps and of the gathering of weights that follow all gradients, at the least.
+    ///
+    /// The first weights that the first rank waits for are those of the first layer, or more. Some
+    /// rank holds no fewer parameters than the average, and some rank gathers no less than the
+    /// average beyond what its layers hide.
+    fn steps(&self, problem: &Problem, shape: &Shape, most: u64, exchanged: &Exchanged) -> u128 {
+        let Problem { profile, job, .. } = *problem;
+        let sharding = Shape { data_parallel: most, ..*shape }.sharding(profile);
+        let step = |parameters: u64| u128::from(job.optimizer_step(sharding.stepped(parameters)));
+        let own = step(self.first) + u128::from(exchanged.gather_first);
+        match job.ends.step_start {
+            StepStart::OwnGradients => own,
+            // All wait for the last of all gradients, and the batch for the slowest to end.
+            StepStart::AllGradients => {
+                let ranks = shape.ranks as u64;
+                let fullest = step(self.parameters.div_ceil(ranks));
+                let exposed = exchanged.gather_all.saturating_sub(self.alone[0]);
+                own.max(fullest + u128::from(exchanged.gather_any))
+                    .max(exposed.div_ceil(ranks.into()))
+            }
+        }
+    }
+
+    /// Ticks that follow the last pass of the first rank, which is the last of all, in a shape with
+    /// any of these numbers of pipelines, whatever the cut: the last bucket of gradients to leave the
+    /// first rank is that of the first layer, or more.
+    pub(super) fn follows(&self, problem: &Problem, shape: &Shape, pipelines: Range) -> u64 {
+        let exchanged = self.exchanged(problem, shape, pipelines);
+        let steps = self.steps(problem, shape, pipelines.1, &exchanged);
+        let all = u128::from(exchanged.reduce_first) + steps;
+        u64::try_from(all).unwrap_or(u64::MAX)
+    }
+
+    /// Ticks in which every pass of a stage waits for the weights of a layer, at the least.
+    fn waits(&self, problem: &Problem, shape: &Shape, (fewest, most): Range) -> u64 {
+        if shape.zero != Zero::Weights || fewest != most {
+            return 0;
+        }
+        let wiring = shape.wiring(problem.profile, problem.job);
+        wiring.gather(self.smallest).saturating_mul(2)
+    }
+
+    /// Ticks that no layout can beat where only even ones are compared.
+    fn least_of_family(&self, problem: &Problem, shape: &Shape, micro_batches: u64) -> u128 {
+        let (n_layers, ranks) = (self.loads.n_layers(), shape.ranks);
+        let n_stages = ranks * shape.schedule.chunks();
+        if problem.choices.layouts == Family::Near
+            || problem.choices.cut == CutChoice::Even
+            || all_are_compared(n_layers, n_stages)
+        {
+            return 0;
+        }
+        let even = even_layouts(n_layers, n_stages);
+        let times = even.iter().map(|sizes| self.loads.least_of(sizes, ranks, micro_batches));
+        times.min().unwrap_or(0)
+    }
+
+    /// Ticks that no cut of a shape with any of these numbers of pipelines can beat.
+    pub(super) fn least_time(
+        &self,
+        problem: &Problem,
+        shape: &Shape,
+        pipelines: Range,
+        micro_batches: u64,
+    ) -> u128 {
+        let ranks = shape.ranks as u64;
+        let (count, load, is_repeatable) = self.repeated;
+        let (n_repeatable, forward) = self.repeatable;
+        // Some rank holds at least the average number of layers, and repeats the first of them.
+        let most = count.div_ceil(ranks);
+        let again_of = |held: u64| match shape.recompute {
+            Recompute::First(layers) => layers.min(held).saturating_mul(forward),
+            _ => 0,
+        };
+        let again = again_of(n_repeatable.div_ceil(ranks));
+        let everything = if shape.recompute == Recompute::Full { self.forward } else { 0 };
+        let total = self.work + everything + u128::from(again);
+        let average = u64::try_from(total.div_ceil(u128::from(ranks))).unwrap_or(u64::MAX);
+        let repeats = if is_repeatable { again_of(most) } else { 0 };
+        let fullest = most.saturating_mul(load).saturating_add(repeats);
+        let waits = self.waits(problem, shape, pipelines);
+        let slowest = self.slowest.max(average).max(fullest).saturating_add(waits);
+        let passes = match shape.schedule {
+            PassOrder::OneForwardOneBackward => {
+                least_time(micro_batches, shape.ranks, total, slowest)
+            }
+            PassOrder::Interleaved { .. } => {
+                let any = least_layout_time(&self.loads, shape.ranks, micro_batches, 0);
+                let each = self.least_of_family(problem, shape, micro_batches);
+                (u128::from(micro_batches) * u128::from(slowest)).max(total).max(any).max(each)
+            }
+        };
+        let exchanged = self.exchanged(problem, shape, pipelines);
+        // A rank of load l and exchanges x has worked m · l before it has exchanged what its last
+        // backward passes do not hide; over all ranks these are sums over all layers.
+        let late = exchanged.reduce_all.saturating_sub(self.alone[1]);
+        let by_exchange = (u128::from(micro_batches) * self.work + late).div_ceil(ranks.into());
+        let by_exchange = if late > 0 { by_exchange } else { 0 };
+        let gradients = (passes + u128::from(exchanged.reduce_first)).max(by_exchange);
+        gradients + self.steps(problem, shape, pipelines.1, &exchanged)
+    }
+}
+
+/// Whether some layout of a shape is compared.
+fn has_layouts(problem: &Problem, shape: &Shape) -> bool {
+    let (n_layers, n_stages) = (problem.profile.n_layers(), shape.ranks * shape.schedule.chunks());
+    shape.schedule.chunks() == 1
+        || problem.choices.cut == CutChoice::Even
+        || problem.choices.layouts == Family::Near
+        || all_are_compared(n_layers, n_stages)
+        || !even_layouts(n_layers, n_stages).is_empty()
+}
+
+/// Ticks that no layout outside those that are compared can beat; `None` where there is none.
+pub(super) fn least_uncompared(problem: &Problem, sums: &Sums) -> Option<u128> {
+    let Problem { profile, job, choices } = *problem;
+    if *choices.chunks.end() < 2 || choices.cut == CutChoice::Even {
+        return None;
+    }
+    let n_layers = profile.n_layers();
+    let most = usize::try_from(job.devices / problem.devices_per_rank()).unwrap_or(usize::MAX);
+    let ranks = (*choices.ranks.start()).max(2)..=most.min(n_layers / 2).min(*choices.ranks.end());
+    let least = ranks.flat_map(|ranks| {
+        let chunks =
+            (*choices.chunks.start()).max(2)..=(n_layers / ranks).min(*choices.chunks.end());
+        let open = chunks.into_iter().any(|chunks| !all_are_compared(n_layers, ranks * chunks));
+        // The more pipelines, the fewer micro-batches each has.
+        let most = if open { pipelines(problem, ranks).pop() } else { None };
+        most.into_iter().map(move |(fewest, _)| {
+            let micro_batches = job.micro_batches_per_pipeline(fewest);
+            least_layout_time(&sums.loads, ranks, micro_batches, 0)
+        })
+    });
+    least.min()
+}
+
+/// Numbers of ranks and of pipelines, with a time that none of their shapes can beat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Degrees {
+    pub ranks: usize,
+    /// The fewest and the most pipelines with as many micro-batches each.
+    pub pipelines: (u64, u64),
+    pub bound: Rank,
+}
+
+/// Every number of ranks and of pipelines that may rank before `limit`.
+pub(super) fn degrees(problem: &Problem, sums: &Sums, limit: Option<Rank>) -> Vec<Degrees> {
+    let Problem { profile, job, choices } = *problem;
+    let per_rank = problem.devices_per_rank();
+    let most_ranks = usize::try_from(job.devices / per_rank).unwrap_or(usize::MAX);
+    let most_ranks = most_ranks.min(profile.n_layers()).min(*choices.ranks.end());
+    let mut found = Vec::new();
+    for ranks in (*choices.ranks.start()).max(1)..=most_ranks {
+        for (fewest, most) in pipelines(problem, ranks).into_iter().rev() {
+            let micro_batches = job.micro_batches_per_pipeline(fewest);
+            let time = sums.least_of_any_schedule(ranks, micro_batches);
+            let devices = fewest.saturating_mul(per_rank).saturating_mul(ranks as u64);
+            let bound = Rank { time, devices, stages: ranks, choice: Choice::default() };
+            // Fewer pipelines have more micro-batches each, and take longer.
+            if limit.is_some_and(|limit| limit.time < time) {
+                break;
+            }
+            found.push(Degrees { ranks, pipelines: (fewest, most), bound });
+        }
+    }
+    found
+}
+
+/// Every shape with these degrees that could be the fastest, with what none of its cuts can beat.
+pub(super) fn candidates(problem: &Problem, sums: &Sums, degrees: &Degrees) -> Vec<Candidate> {
+    let (fewest, most) = degrees.pipelines;
+    let is_flat = problem.job.links.is_flat();
+    // Groups of a given size are even with some numbers of pipelines alone.
+    if problem.choices.shards.is_some() {
+        return every_candidate(problem, sums, degrees);
+    }
+    let together = |shape: Shape| {
+        // With everything its own and every pair alike, more pipelines are only slower.
+        let alike = shape.zero == Zero::Nothing && is_flat;
+        candidate(problem, sums, shape, (fewest, if alike { fewest } else { most }))
+    };
+    shapes(problem, degrees.ranks, fewest).into_iter().map(together).collect()
+}
+
+/// Every shape with these degrees, each with its own number of pipelines.
+pub(super) fn every_candidate(problem: &Problem, sums: &Sums, degrees: &Degrees) -> Vec<Candidate> {
+    let (fewest, most) = degrees.pipelines;
+    let each = |n: u64| {
+        let alone = move |shape| candidate(problem, sums, shape, (n, n));
+        shapes(problem, degrees.ranks, n).into_iter().map(alone)
+    };
+    (fewest..=most).flat_map(each).collect()
+}
+
+/// The shape with all these numbers of pipelines, of which it has the fewest.
+fn candidate(problem: &Problem, sums: &Sums, shape: Shape, pipelines: Range) -> Candidate {
+    let micro_batches = problem.job.micro_batches_per_pipeline(shape.data_parallel);
+    let time = sums.least_time(problem, &shape, pipelines, micro_batches);
+    let bound = Rank::of(time, &shape, problem.devices_per_rank());
+    let one = Shape { recompute: Recompute::First(1), ..shape };
+    let grows = shape.recompute == Recompute::First(0)
+        && problem.choices.recompute.contains(&Recompute::AsNeeded)
+        && problem.choices.accepts(problem.profile, &one);
+    Candidate { shape, pipelines, micro_batches, grows, bound }
+}
+
+/// The numbers of pipelines of so many ranks, those with as many micro-batches together: the fewest
+/// and the most.
+fn pipelines(problem: &Problem, ranks: usize) -> Vec<(u64, u64)> {
+    let Problem { job, choices, .. } = *problem;
+    let each = problem.devices_per_rank() * ranks as u64;
+    let allowed = &choices.data_parallel;
+    match choices.usage {
+        Usage::Whole => {
+            let n = job.devices / each;
+            let whole = job.devices.is_multiple_of(each) && job.micro_batches.is_multiple_of(n);
+            if whole && allowed.contains(&n) { vec![(n, n)] } else { Vec::new() }
+        }
+        Usage::Any => {
+            let most = (job.devices / each).min(job.micro_batches).min(*allowed.end());
+            let mut classes = Vec::new();
+            let mut first = (*allowed.start()).max(1);
+            while first <= most {
+                let micro_batches = job.micro_batches.div_ceil(first);
+                let last = match micro_batches {
+                    1 => most,
+                    _ => ((job.micro_batches - 1) / (micro_batches - 1)).min(most),
+                };
+                classes.push((first, last));
+                first = last + 1;
+            }
+            classes
+        }
+    }
+}
+
+/// The shapes with so many ranks and pipelines that can be run, are compared and are accepted.
+fn shapes(problem: &Problem, ranks: usize, data_parallel: u64) -> Vec<Shape> {
+    let Problem { profile, job, choices } = *problem;
+    let replicas = data_parallel * profile.context;
+    let mut found = Vec::new();
+    let most_chunks = if ranks == 1 { 1 } else { profile.n_layers() / ranks };
+    let chunks = (*choices.chunks.start()).max(1)..=most_chunks.min(*choices.chunks.end());
+    let zeros = &choices.zero[usize::from(ranks > 1)];
+    for &zero in zeros.iter().filter(|&zero| Some(zero) == zeros.first() || replicas > 1) {
+        // Alone, a replica has nobody to share with.
+        let zero = if replicas > 1 { zero } else { Zero::Nothing };
+        for chunks in chunks.clone() {
+            let group = choices.group.unwrap_or(ranks as u64);
+            let schedule = match chunks {
+                1 => PassOrder::OneForwardOneBackward,
+                _ => PassOrder::Interleaved { chunks, group },
+            };
+            let micro_batches = job.micro_batches_per_pipeline(data_parallel);
+            let shape = Shape {
+                data_parallel,
+                ranks,
+                schedule,
+                zero,
+                shards: choices.shards.filter(|_| zero > Zero::Nothing),
+                order: Order::default(),
+                recompute: Recompute::None,
+            };
+            if schedule.check(ranks, micro_batches).is_ok() && has_layouts(problem, &shape) {
+                let repeats = repeats(problem, &shape).into_iter();
+                let each = repeats.map(|recompute| Shape { recompute, ..shape });
+                found.extend(each.flat_map(|shape| in_orders(problem, shape)));
+            }
+        }
+    }
+    found
+}
+
+/// What may be computed again in a shape.
+///
+/// Layers repeated as needed are counted up from none where stages repeat as many; where none between
+/// is accepted, all of them are what is left.
+fn repeats(problem: &Problem, shape: &Shape) -> Vec<Recompute> {
+    let Problem { profile, choices, .. } = *problem;
+    let chunked = shape.schedule.chunks() > 1;
+    let one_by_one = choices.equal_repeats || chunked;
+    let counts = || choices.accepts(profile, &Shape { recompute: Recompute::First(1), ..*shape });
+    let each = choices.recompute.iter().flat_map(|&recompute| match recompute {
+        Recompute::Stage if chunked => Vec::new(),
+        Recompute::AsNeeded if one_by_one && counts() => vec![Recompute::First(0)],
+        Recompute::AsNeeded if one_by_one => vec![Recompute::First(0), Recompute::EVERY_LAYER],
+        other => vec![other],
+    });
+    each.collect()
+}
+
+/// A shape in the orders that differ and are accepted: with one rank or one replica, or on a network
+/// where every pair is alike, one stands for all.
+fn in_orders(problem: &Problem, shape: Shape) -> impl Iterator<Item = Shape> {
+    let Problem { profile, job, choices } = *problem;
+    let alike = job.links.is_flat()
+        || profile.context == 1 && (shape.ranks == 1 || shape.data_parallel == 1);
+    let needs_one_run = shape.zero >= Zero::Gradients && shape.ranks > 1;
+    let each = choices.orders.iter().map(move |&order| Shape { order, ..shape });
+    each.filter(move |shape| !needs_one_run || shape.order == Order::default())
+        .filter(move |shape| choices.accepts(profile, shape))
+        .take(if alike { 1 } else { usize::MAX })
+}
