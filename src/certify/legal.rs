@@ -131,10 +131,7 @@ pub fn shape(asked: &Asked, strategy: &Strategy, repeated: RepeatedLayers) -> Pl
         context_kind: strategy.context_kind,
         pipeline: strategy.pipeline,
         chunks: strategy.schedule.chunks() as u64,
-        group: match strategy.schedule {
-            PassOrder::OneForwardOneBackward => 1,
-            PassOrder::Interleaved { group, .. } => group,
-        },
+        group: strategy.schedule.group(),
         data: strategy.data_parallel,
         zero: strategy.zero,
         shards: strategy.shards.unwrap_or(replicas),

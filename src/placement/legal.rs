@@ -4,7 +4,6 @@ use crate::parallel::frameworks::BrokenRule;
 use crate::parallel::frameworks::Framework;
 use crate::parallel::frameworks::PlanShape;
 use crate::parallel::frameworks::RepeatedLayers;
-use crate::plan::PassOrder;
 use crate::plan::Recompute;
 use crate::plan::Shape;
 
@@ -32,10 +31,7 @@ impl Legal {
         let plan = PlanShape {
             pipeline: shape.ranks as u64,
             chunks: shape.schedule.chunks() as u64,
-            group: match shape.schedule {
-                PassOrder::OneForwardOneBackward => 1,
-                PassOrder::Interleaved { group, .. } => group,
-            },
+            group: shape.schedule.group(),
             data: shape.data_parallel,
             zero: shape.zero,
             shards: shape.shards.unwrap_or(replicas),

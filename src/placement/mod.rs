@@ -150,6 +150,18 @@ struct FixedProblem<'a> {
     stages: RangeInclusive<usize>,
 }
 
+impl<'a> FixedProblem<'a> {
+    fn new(problem: &Problem<'a>, recompute: Recompute) -> Self {
+        Self {
+            profile: problem.profile,
+            job: problem.job,
+            recompute,
+            data_parallel: problem.choices.data_parallel.clone(),
+            stages: problem.choices.ranks.clone(),
+        }
+    }
+}
+
 /// The best placement and how good it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -183,13 +195,7 @@ impl Problem<'_> {
 /// readers check both.
 pub fn solve(problem: &Problem, incumbent: Option<Rank>) -> Result<Solved, TooManyBranches> {
     let Problem { profile, job, choices } = *problem;
-    let fixed = |recompute: Recompute| FixedProblem {
-        profile,
-        job,
-        recompute,
-        data_parallel: choices.data_parallel.clone(),
-        stages: choices.ranks.clone(),
-    };
+    let fixed = |recompute: Recompute| FixedProblem::new(problem, recompute);
     match job.time_model {
         TimeModel::Published => {
             let mut best: Option<Found> = None;
@@ -236,13 +242,7 @@ pub fn fits(problem: &Problem) -> bool {
     if job.time_model == TimeModel::Published || !is_simple || choices.cut == CutChoice::Even {
         return solve(problem, None).is_ok_and(|solved| solved.best.is_some());
     }
-    let plain = FixedProblem {
-        profile,
-        job,
-        recompute: Recompute::None,
-        data_parallel: choices.data_parallel.clone(),
-        stages: choices.ranks.clone(),
-    };
+    let plain = FixedProblem::new(problem, Recompute::None);
     Joint::new(problem, &Chain::new(&plain, sample), None).fits()
 }
 
@@ -258,14 +258,7 @@ fn tells_what_fits(problem: &Problem) -> bool {
 
 /// Whether some cut of a shape fits, given that memory alone tells.
 fn some_cut_fits(problem: &Problem, shape: Shape) -> bool {
-    let Problem { profile, job, choices } = *problem;
-    let plain = FixedProblem {
-        profile,
-        job,
-        recompute: Recompute::None,
-        data_parallel: choices.data_parallel.clone(),
-        stages: choices.ranks.clone(),
-    };
+    let plain = FixedProblem::new(problem, Recompute::None);
     let sample = Sample { data_parallel: 1, n_stages: 2 };
     Joint::new(problem, &Chain::new(&plain, sample), None).may_fit(shape)
 }

@@ -312,10 +312,7 @@ fn is_accepted(
         context_kind: setting.context_kind,
         pipeline: placement.ranks() as u64,
         chunks: placement.schedule.chunks() as u64,
-        group: match placement.schedule {
-            PassOrder::OneForwardOneBackward => 1,
-            PassOrder::Interleaved { group, .. } => group,
-        },
+        group: placement.schedule.group(),
         data: placement.data_parallel,
         zero: placement.zero,
         shards: placement.shards.unwrap_or(placement.data_parallel * setting.context),

@@ -80,6 +80,14 @@ impl PassOrder {
         }
     }
 
+    /// Micro-batches that go through a chunk together.
+    pub fn group(self) -> u64 {
+        match self {
+            Self::OneForwardOneBackward => 1,
+            Self::Interleaved { group, .. } => group,
+        }
+    }
+
     /// Whether `ranks` can run `micro_batches` in this order.
     pub fn check(self, ranks: usize, micro_batches: u64) -> Result<(), IllegalOrder> {
         if ranks == 0 || self.chunks() == 0 || micro_batches == 0 {
