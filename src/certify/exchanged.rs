@@ -90,3 +90,18 @@ pub fn together(least: u64, most: u64) -> Vec<(u64, u64)> {
     }
     groups
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_of_pipelines_is_in_one_group() {
+        for (least, most) in [(1, 1), (1, 40), (7, 1000), (3, 2)] {
+            let groups = together(least, most);
+            let each = groups.iter().flat_map(|&(first, last)| first..=last);
+            assert!(each.eq(least..=most), "{groups:?}");
+            assert!(groups.iter().all(|&(first, last)| last <= first + first / 4));
+        }
+    }
+}

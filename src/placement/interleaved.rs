@@ -536,6 +536,8 @@ mod tests {
                 let (time, memory) = judged(&toy, shape, &sizes);
                 assert!(Layout::new(&toy, shape, &sizes).least(&bound) <= time, "{sizes:?}");
                 assert!(least <= time, "{sizes:?}");
+                let by_layers = loads.least_of(&sizes, shape.ranks, shape.micro_batches);
+                assert!(by_layers <= time, "{sizes:?}");
                 assert_eq!(layout_cost(&toy, shape, &sizes), Ok((time, memory.clone())));
                 if memory.iter().all(|&needed| needed <= shape.memory) {
                     best = Some(best.map_or(time, |best| best.min(time)));
