@@ -80,6 +80,14 @@ quantity! {
     Energy, u128
 }
 quantity! {
+    /// A power, in whole milliwatts.
+    Power, u64
+}
+quantity! {
+    /// An amount of money, in whole cents of a US dollar.
+    Money, u64
+}
+quantity! {
     /// A number of floating-point operations. Wide, because a batch of the largest models needs
     /// more than 2⁶⁴.
     Flops, u128
@@ -140,6 +148,20 @@ impl Area {
     /// The same area in square millimetres.
     pub fn square_millimetres(self) -> f64 {
         self.0 as f64 / 1e12
+    }
+}
+
+impl Power {
+    /// The same power in watts.
+    pub fn watts(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+}
+
+impl Money {
+    /// The same amount in dollars.
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / 1e2
     }
 }
 

@@ -29,10 +29,6 @@ use super::phases::Phases;
 use super::placed::most_frequent;
 use super::rebuild::Question;
 
-/// Femtojoules of one multiply-accumulate with its registers, and of one cycle of a lane with its.
-const MULTIPLY_ACCUMULATE: f64 = 938.0 + 222.0 + 296.0;
-const LANE_CYCLE: f64 = 938.0 + 103.0 + 138.0;
-
 /// A bound is lowered by this part, which is more than the rounding of all its floats.
 const MARGIN: f64 = 1e-9;
 
@@ -215,7 +211,8 @@ impl DivisionBound {
                 + pass.vector_local[0] * vector.local_read as f64
                 + pass.vector_local[1] * vector.local_write as f64
                 + pass.array_bytes[array] * tensor.local_read.min(tensor.local_write) as f64;
-            pass.multiply_accumulates * MULTIPLY_ACCUMULATE + lanes * LANE_CYCLE + accesses / 8.0
+            let (mac, lane) = (tensor.mac + tensor.register, vector.lane + vector.lane_register);
+            pass.multiply_accumulates * mac as f64 + lanes * lane as f64 + accesses / 8.0
         };
         let mut moved = 0.0;
         for ([forward, backward], count) in self.passes.iter().zip(&self.occurrences) {

@@ -45,6 +45,7 @@ pub fn estimate(collective: &Collective, spec: &VectorSpec, cluster: &Cluster) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hardware::ChipEnergies;
     use crate::hardware::DesignSpace;
     use crate::hardware::HbmBandwidth;
     use crate::hardware::Physics;
@@ -68,9 +69,11 @@ mod tests {
             glb: Port { read: 1 << 20, write: 1 << 20 },
             multicast: Some(16),
             hbm: HbmBandwidth::Fixed(Bandwidth::bytes_per_second(1 << 40).unwrap()),
+            energies: ChipEnergies::PUBLISHED,
             hbm_fj: 1,
             network_fj_per_byte: 5,
             static_uw_per_mm2: 1,
+            beside_uw: 0,
             network,
         };
         let (designs, _) = DesignSpace::published().designs(&physics);

@@ -81,11 +81,6 @@ const fn line(
 
 /// Cycles of a division, per row of a softmax.
 const DIVISION: u64 = 10;
-/// Femtojoules of one lane for one cycle: taken as a multiply-accumulate (assumption), and its
-/// register read and write (published).
-pub const LANE_FJ: u64 = 938;
-/// The register read and write of one lane and cycle; published.
-pub const LANE_REGISTER_FJ: u64 = 103 + 138;
 
 /// What vector work needs of each resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,8 +155,8 @@ pub fn needs(
         lanes,
         local,
         energy_eighths: [
-            busy * u128::from(LANE_FJ) * each,
-            busy * u128::from(LANE_REGISTER_FJ) * each,
+            busy * u128::from(j.lane) * each,
+            busy * u128::from(j.lane_register) * each,
             of(traffic.glb_read.0, j.local_read) + of(traffic.glb_written.0, j.local_write),
             of(traffic.glb_read.0, j.glb_read)
                 + of(drains, j.glb_read)

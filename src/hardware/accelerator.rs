@@ -1,6 +1,7 @@
 //! One accelerator: the knobs that a designer turns, and what follows from them.
 
 use super::AreaBreakdown;
+use super::BufferEnergies;
 use super::Candidate;
 use super::Physics;
 use super::Port;
@@ -109,6 +110,32 @@ pub enum Unbuildable {
         /// The least size that would do.
         needed: u64,
     },
+    /// No supply reaches the clock.
+    #[error(
+        "a clock of {mhz} MHz is beyond what {process_nm} nm reaches; at most {most} MHz would do"
+    )]
+    Clock {
+        /// The clock.
+        mhz: u64,
+        /// The process.
+        process_nm: u64,
+        /// The highest clock.
+        most: u64,
+    },
+    /// No die has the edge for memory and links.
+    #[error(
+        "no die of one reticle holds {stacks} stacks of memory and {gb_per_s} GB/s of links; \
+         take fewer of either"
+    )]
+    NoDie {
+        /// Stacks.
+        stacks: u64,
+        /// Links, per direction.
+        gb_per_s: u64,
+    },
+    /// How long products take is not known.
+    #[error("how long products of fp8 take is not modelled; take bf16")]
+    Precision,
     /// More silicon than an [`Area`] can count.
     #[error("the design is larger than 18 square metres")]
     TooLarge,
@@ -130,7 +157,7 @@ pub struct Accelerator {
     tensor: CoreSpec,
     vector: VectorSpec,
     area: AreaBreakdown,
-    static_uw_per_mm2: u64,
+    static_uw: u128,
     interpolated: bool,
 }
 
@@ -168,7 +195,7 @@ pub struct CoreSpec {
     pub energies: Energies,
 }
 
-/// Femtojoules per access of 8 bytes at each level.
+/// Femtojoules per access of 8 bytes at each level, and of what cores do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the type says what each is")]
 pub struct Energies {
@@ -177,6 +204,14 @@ pub struct Energies {
     pub glb_read: u64,
     pub glb_write: u64,
     pub hbm: u64,
+    /// Of one multiply-accumulate.
+    pub mac: u64,
+    /// Of its registers.
+    pub register: u64,
+    /// Of one lane and cycle.
+    pub lane: u64,
+    /// Of its registers.
+    pub lane_register: u64,
 }
 
 /// All that decides how long vector work takes.
@@ -205,8 +240,17 @@ pub struct VectorSpec {
 impl Accelerator {
     /// Builds a design, or says why it cannot be.
     pub fn new(design: Design, physics: &Physics) -> Result<Self, Unbuildable> {
-        Candidate::from(design).in_range()?;
         let area = AreaBreakdown::of(&design).ok_or(Unbuildable::TooLarge)?;
+        Self::with_area(design, physics, area)
+    }
+
+    /// The same with a die whose parts are known.
+    pub(super) fn with_area(
+        design: Design,
+        physics: &Physics,
+        area: AreaBreakdown,
+    ) -> Result<Self, Unbuildable> {
+        Candidate::from(design).in_range()?;
         let tensor = tensor_spec(&design, physics);
         tensor.can_hold_a_tile()?;
         let one = CoreSpec { count: 1, glb: Bytes(design.glb.0 / design.tensor_cores), ..tensor };
@@ -217,7 +261,7 @@ impl Accelerator {
             tensor,
             vector: vector_spec(&design, physics),
             area,
-            static_uw_per_mm2: physics.static_uw_per_mm2,
+            static_uw: physics.static_uw(area.total()),
             interpolated: buffers.iter().any(|&size| sram(size).interpolated),
         })
     }
@@ -284,10 +328,9 @@ impl Accelerator {
         2 * macs * u128::from(self.clock().as_hertz())
     }
 
-    /// Power at rest, in microwatts: an assumption per area.
+    /// Power at rest, in microwatts: an assumption per area, and what is beside the die.
     pub fn static_power_uw(&self) -> u128 {
-        // 10⁻⁶ µm² are 10⁻¹² mm².
-        u128::from(self.area.total().0) * u128::from(self.static_uw_per_mm2) / 1_000_000_000_000
+        self.static_uw
     }
 
     /// Whether a buffer's area and energy were interpolated because its size is not tabled.
@@ -369,12 +412,25 @@ fn vector_spec(design: &Design, physics: &Physics) -> VectorSpec {
 }
 
 fn energies(local: Bytes, glb: Bytes, physics: &Physics) -> Energies {
+    let own = &physics.energies;
     let (local, glb) = (sram(local), sram(glb));
+    let (scale, glb_read, glb_write) = match own.buffers {
+        BufferEnergies::Published => (1_000_000, glb.read_fj, glb.write_fj),
+        BufferEnergies::OfProcess { local, glb_fj } => (local, glb_fj, glb_fj),
+    };
+    let scaled = |published: u64| {
+        let found = u128::from(published) * u128::from(scale) / 1_000_000;
+        u64::try_from(found).unwrap_or(u64::MAX)
+    };
     Energies {
-        local_read: local.read_fj,
-        local_write: local.write_fj,
-        glb_read: glb.read_fj,
-        glb_write: glb.write_fj,
+        local_read: scaled(local.read_fj),
+        local_write: scaled(local.write_fj),
+        glb_read,
+        glb_write,
         hbm: physics.hbm_fj,
+        mac: own.mac_fj,
+        register: own.register_fj,
+        lane: own.lane_fj,
+        lane_register: own.lane_register_fj,
     }
 }

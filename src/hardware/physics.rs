@@ -1,6 +1,7 @@
 //! What does not change from design to design: clock, bandwidths per level, energies, network.
 
 use super::network::Network;
+use crate::units::Area;
 use crate::units::Bandwidth;
 use crate::units::Bytes;
 use crate::units::Frequency;
@@ -47,14 +48,67 @@ pub struct Physics {
     pub multicast: Option<u64>,
     /// Off-chip memory, reads and writes together.
     pub hbm: HbmBandwidth,
+    /// What computing and on-chip buffers take.
+    pub energies: ChipEnergies,
     /// Femtojoules to move 8 bytes to or from off-chip memory.
     pub hbm_fj: u64,
     /// Femtojoules to send one byte to another device.
     pub network_fj_per_byte: u64,
     /// Microwatts that each square millimetre draws at rest.
     pub static_uw_per_mm2: u64,
+    /// Microwatts at rest of what is beside the die.
+    pub beside_uw: u64,
     /// Between devices.
     pub network: Network,
+}
+
+/// Femtojoules of what cores do, and where those of buffers are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChipEnergies {
+    /// One multiply-accumulate.
+    pub mac_fj: u64,
+    /// The registers that it reads and writes.
+    pub register_fj: u64,
+    /// One lane of a vector core for one cycle.
+    pub lane_fj: u64,
+    /// The registers that it reads and writes.
+    pub lane_register_fj: u64,
+    /// Buffers.
+    pub buffers: BufferEnergies,
+}
+
+/// What an access to on-chip buffers takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BufferEnergies {
+    /// As published: every buffer one macro of 22 nm.
+    Published,
+    /// In the process of the chip, the global buffer in banks.
+    OfProcess {
+        /// Local buffers, in millionths of the published energy.
+        local: u64,
+        /// Femtojoules per 8 bytes of the global buffer.
+        glb_fj: u64,
+    },
+}
+
+impl ChipEnergies {
+    /// The published ones (22 nm); that a lane takes as much as a multiply-accumulate is assumed.
+    pub const PUBLISHED: Self = Self {
+        mac_fj: 938,
+        register_fj: 222 + 296,
+        lane_fj: 938,
+        lane_register_fj: 103 + 138,
+        buffers: BufferEnergies::Published,
+    };
+}
+
+impl Physics {
+    /// Microwatts at rest of a chip whose die has that area.
+    pub(super) fn static_uw(&self, die: Area) -> u128 {
+        // 10⁻⁶ µm² are 10⁻¹² mm².
+        u128::from(die.0) * u128::from(self.static_uw_per_mm2) / 1_000_000_000_000
+            + u128::from(self.beside_uw)
+    }
 }
 
 /// No rate is known for a size of off-chip memory.

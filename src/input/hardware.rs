@@ -10,6 +10,7 @@ use super::network::rate;
 use super::numbers::Field;
 use super::numbers::syntax;
 use crate::compare::References;
+use crate::hardware::ChipEnergies;
 use crate::hardware::Design;
 use crate::hardware::HbmBandwidth;
 use crate::hardware::Physics;
@@ -284,9 +285,11 @@ fn physics(found: &RawFile, file: &str) -> Result<Physics, InputError> {
         glb: glb.ok_or_else(|| field("glb_read_bytes_per_cycle").missing("give a number"))?,
         multicast,
         hbm: hbm_bandwidth(raw, file)?,
+        energies: ChipEnergies::PUBLISHED,
         hbm_fj: scaled("hbm_pj_per_8_bytes", raw.hbm_pj_per_8_bytes, 1e3, 0.0, 1e6)?,
         network_fj_per_byte: scaled("network_pj_per_bit", raw.network_pj_per_bit, 8e3, 0.0, 1e6)?,
         static_uw_per_mm2: scaled("static_w_per_mm2", raw.static_w_per_mm2, 1e6, 0.0, 1e3)?,
+        beside_uw: 0,
         network: found.network.read(file)?,
     })
 }

@@ -23,6 +23,7 @@ pub mod source;
 pub mod space;
 mod space_of;
 pub mod strategy;
+pub mod technology;
 mod valid;
 
 pub use builtin::model;

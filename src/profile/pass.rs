@@ -218,6 +218,7 @@ fn memories(costs: &[OpCosts], chip: &Accelerator) -> [Memory; 3] {
 mod tests {
     use super::*;
     use crate::estimate::Limit;
+    use crate::hardware::ChipEnergies;
     use crate::hardware::Design;
     use crate::hardware::DesignSpace;
     use crate::hardware::HbmBandwidth;
@@ -241,9 +242,11 @@ mod tests {
             glb: Port { read: 1 << 20, write: 1 << 20 },
             multicast: Some(16),
             hbm: HbmBandwidth::Fixed(rate),
+            energies: ChipEnergies::PUBLISHED,
             hbm_fj: 1,
             network_fj_per_byte: 1,
             static_uw_per_mm2: 1,
+            beside_uw: 0,
             network: Network::flat(Link { bandwidth: rate, latency: Time(0) }),
         };
         let (designs, _) = DesignSpace::published().designs(&physics);

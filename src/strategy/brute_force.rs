@@ -18,6 +18,7 @@ use super::shardings;
 use crate::estimate::EstimateTable;
 use crate::estimate::Options;
 use crate::hardware::Accelerator;
+use crate::hardware::ChipEnergies;
 use crate::hardware::Cluster;
 use crate::hardware::Design;
 use crate::hardware::HbmBandwidth;
@@ -106,9 +107,11 @@ fn physics(noise: &mut Noise) -> Physics {
         hbm: HbmBandwidth::Fixed(
             Bandwidth::bytes_per_second(noise.of(&[1_000_000_000, 100_000_000_000])).unwrap(),
         ),
+        energies: ChipEnergies::PUBLISHED,
         hbm_fj: 250_000,
         network_fj_per_byte: 80_000,
         static_uw_per_mm2: noise.of(&[0, 150_000, 5_000_000]),
+        beside_uw: noise.of(&[0, 4_000_000]),
         network: network(noise),
     }
 }

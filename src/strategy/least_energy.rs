@@ -1,10 +1,6 @@
 //! Energy that no mapping, schedule or placement can do without (docs/search.md, step 5).
 
 use super::roofline::OpNeeds;
-use crate::estimate::tensor_core::MAC_FJ;
-use crate::estimate::tensor_core::REGISTER_FJ;
-use crate::estimate::vector_core::LANE_FJ;
-use crate::estimate::vector_core::LANE_REGISTER_FJ;
 use crate::graph::Dag;
 use crate::hardware::Accelerator;
 use crate::hardware::Use;
@@ -81,8 +77,8 @@ impl LeastWork {
     pub fn femtojoules(&self, array_bytes: u128, chip: &Accelerator) -> u128 {
         let (tensor, vector) =
             (chip.tensor(Use::Spread).energies, chip.vector(Use::Spread).energies);
-        let computing = self.macs * u128::from(MAC_FJ + REGISTER_FJ)
-            + self.lane_cycles * u128::from(LANE_FJ + LANE_REGISTER_FJ);
+        let computing = self.macs * u128::from(tensor.mac + tensor.register)
+            + self.lane_cycles * u128::from(vector.lane + vector.lane_register);
         let array = tensor.local_read.min(tensor.local_write);
         let moved = [
             (self.hbm, vector.hbm),

@@ -82,11 +82,6 @@ pub struct Needs {
     pub hbm: u64,
 }
 
-/// Femtojoules of one 16-bit multiply-accumulate; published.
-pub const MAC_FJ: u64 = 938;
-/// Femtojoules of the register read and the register write of one multiply-accumulate; published.
-pub const REGISTER_FJ: u64 = 222 + 296;
-
 /// What a mapping costs, or `None` where it does not fit the buffers, or moves 2⁶⁴ bytes or more
 /// through one of them.
 pub fn cost(matmul: &Matmul, homes: Homes, spec: &CoreSpec, mapping: &Mapping) -> Option<Cost> {
@@ -299,8 +294,8 @@ impl<'a> Nest<'a> {
         let macs = self.whole(Loop::K) * u128::from(self.matmul.k);
         let local = self.local_of_chip();
         [
-            macs * fj(MAC_FJ) * fj(ACCESS_BYTES),
-            macs * fj(REGISTER_FJ) * fj(ACCESS_BYTES),
+            macs * fj(j.mac) * fj(ACCESS_BYTES),
+            macs * fj(j.register) * fj(ACCESS_BYTES),
             local.read * fj(j.local_read) + local.written * fj(j.local_write),
             glb.read * fj(j.glb_read) + glb.written * fj(j.glb_write),
             (hbm.read + hbm.written) * fj(j.hbm),

@@ -13,8 +13,6 @@ pub mod search;
 pub use cost::Cost;
 pub use cost::EnergyByLevel;
 pub use cost::Limit;
-pub use cost::MAC_FJ;
-pub use cost::REGISTER_FJ;
 pub use mapping::Loop;
 pub use mapping::Mapping;
 pub use mapping::Way;

@@ -141,6 +141,10 @@ mod tests {
                 glb_read: dice.below(40),
                 glb_write: dice.below(40),
                 hbm: dice.below(90),
+                mac: dice.below(9),
+                register: dice.below(5),
+                lane: dice.below(9),
+                lane_register: dice.below(5),
             },
         };
         (matmul, homes, spec)

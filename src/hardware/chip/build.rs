@@ -1,0 +1,222 @@
+//! The accelerator that a chip is: bandwidths from its knobs, energies from its process.
+
+use super::Chip;
+use super::ChipKnobs;
+use super::Cores;
+use super::DieArea;
+use super::Precision;
+use super::power::mac_femtojoules;
+use crate::hardware::Accelerator;
+use crate::hardware::AreaBreakdown;
+use crate::hardware::BufferEnergies;
+use crate::hardware::ChipEnergies;
+use crate::hardware::Design;
+use crate::hardware::HbmBandwidth;
+use crate::hardware::Physics;
+use crate::hardware::Port;
+use crate::hardware::Unbuildable;
+use crate::hardware::sram::ACCESS_BYTES;
+use crate::hardware::technology::Constant;
+use crate::hardware::technology::MemoryConstant;
+use crate::hardware::technology::Technology;
+use crate::units::Area;
+use crate::units::Frequency;
+
+impl ChipKnobs {
+    /// Its cores and memories.
+    pub fn design(&self, technology: &Technology) -> Design {
+        let chip = self.chip(technology);
+        Design {
+            tensor_cores: self.tensor_cores,
+            vector_cores: self.vector_cores,
+            width: self.width,
+            depth: self.depth,
+            vector_width: self.vector_width,
+            local: Design::published_local(self.width, self.depth),
+            vector_local: Design::published_vector_local(self.vector_width),
+            glb: chip.glb,
+            hbm: chip.memory.size,
+        }
+    }
+
+    /// Its physics: clock, bandwidths and energies are its own; what knobs do not decide, such as
+    /// the network, is that of `base`.
+    ///
+    /// # Errors
+    /// A clock that no supply reaches.
+    pub fn physics(&self, technology: &Technology, base: &Physics) -> Result<Physics, Unbuildable> {
+        let rate = self.glb_bytes_per_cycle;
+        let chip = self.chip(technology);
+        let clock = Frequency::hertz(self.clock_mhz.saturating_mul(1_000_000));
+        let own = Physics {
+            clock: clock.unwrap_or(base.clock),
+            glb: Port { read: rate, write: rate },
+            hbm: HbmBandwidth::Fixed(chip.memory.bandwidth),
+            ..base.clone()
+        };
+        chip.in_process(&own, technology)
+    }
+
+    /// The accelerator that it is, or why it cannot be built.
+    ///
+    /// # Errors
+    /// A knob out of range, a buffer that holds no tile, an edge, a clock or a precision that cannot
+    /// be.
+    pub fn accelerator(
+        &self,
+        technology: &Technology,
+        base: &Physics,
+    ) -> Result<Accelerator, Unbuildable> {
+        self.in_range()?;
+        if self.precision == Precision::Fp8 {
+            return Err(Unbuildable::Precision);
+        }
+        let chip = self.chip(technology);
+        let die = DieArea::of(&chip, technology)
+            .ok_or(Unbuildable::NoDie { stacks: self.stacks, gb_per_s: self.links_gb_per_s })?;
+        let physics = self.physics(technology, base)?;
+        Accelerator::with_area(self.design(technology), &physics, die.breakdown())
+    }
+}
+
+impl Chip {
+    /// `base` with the energies and the power at rest of this chip in its process, losses of voltage
+    /// regulators included.
+    ///
+    /// # Errors
+    /// A clock that no supply reaches.
+    pub fn in_process(
+        &self,
+        base: &Physics,
+        technology: &Technology,
+    ) -> Result<Physics, Unbuildable> {
+        let of = |constant| technology.of(constant);
+        let supply = technology.supply(self.clock_mhz).ok_or_else(|| Unbuildable::Clock {
+            mhz: self.clock_mhz,
+            process_nm: technology.process_nm,
+            most: technology.highest_clock_mhz(),
+        })?;
+        let (supply, loss) = (u128::from(supply), 1000 + of(Constant::RegulatorLoss));
+        // Thousandths of process, supply, supply and regulators.
+        let scale = of(Constant::LogicEnergy) * supply * supply * loss;
+        let logic = |femtojoules: u128| whole(femtojoules * scale / 1_000_000_000_000);
+        let access = u128::from(ACCESS_BYTES);
+        let memory = technology.memory(self.memory.generation);
+        let local = match self.cores {
+            // Millionths of the published energies, of which the process is known in thousandths.
+            Cores::Systolic { .. } => scale / (of(Constant::PublishedEnergy) * 1000),
+            // Operands from registers and caches are counted with the products.
+            Cores::Simt { .. } => 0,
+        };
+        Ok(Physics {
+            energies: ChipEnergies {
+                mac_fj: logic(mac_femtojoules(self, technology)),
+                register_fj: 0,
+                lane_fj: logic(of(Constant::LaneEnergy)),
+                lane_register_fj: 0,
+                buffers: BufferEnergies::OfProcess {
+                    local: whole(local),
+                    glb_fj: logic(of(Constant::GlbEnergy) * access),
+                },
+            },
+            hbm_fj: whole(memory.of(MemoryConstant::Energy) * 8 * access * loss / 1000),
+            network_fj_per_byte: whole(of(Constant::SerdesEnergy) * 8 * loss / 1000),
+            static_uw_per_mm2: whole(of(Constant::StaticPower) * supply * loss / 1_000_000),
+            beside_uw: whole(
+                u128::from(self.memory.stacks) * of(Constant::MemoryIdle) * loss / 1000,
+            ),
+            ..base.clone()
+        })
+    }
+}
+
+impl DieArea {
+    /// The parts that every accelerator has, and all else together.
+    pub fn breakdown(&self) -> AreaBreakdown {
+        let own = AreaBreakdown {
+            arrays: self.arrays,
+            tensor_buffers: self.tensor_buffers,
+            lanes: self.lanes,
+            vector_buffers: self.vector_buffers,
+            global_buffer: self.global_buffer,
+            others: Area::ZERO,
+        };
+        let others = self.total().0 - own.total().0;
+        AreaBreakdown { others: Area(others), ..own }
+    }
+}
+
+/// The sides of the most cubic box of so many devices, the shortest first; a side of one device is
+/// left out.
+pub fn cubic_torus(devices: u64) -> Vec<u64> {
+    let fits = |sides: &[u64; 3]| sides[0] <= sides[1] && sides[1] <= sides[2];
+    let divisors = |n: u64| (1..=n.isqrt()).filter(move |d| n.is_multiple_of(*d));
+    let boxes = divisors(devices).flat_map(|a| {
+        let rest = devices / a;
+        divisors(rest).map(move |b| [a, b, rest / b])
+    });
+    // The least surface; of a given volume the cube has it.
+    let surface = |[a, b, c]: &[u64; 3]| {
+        let wide = |n: u64| u128::from(n);
+        wide(*a) * wide(*b) + wide(*b) * wide(*c) + wide(*a) * wide(*c)
+    };
+    let best = boxes.filter(fits).min_by_key(surface);
+    best.into_iter().flatten().filter(|side| *side > 1).collect()
+}
+
+/// Within 64 bits, which only an absurd technology leaves.
+fn whole(found: u128) -> u64 {
+    u64::try_from(found).unwrap_or(u64::MAX >> 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::properties::example;
+    use super::super::properties::physics;
+    use super::super::properties::technology;
+    use super::*;
+    use crate::units::Bytes;
+
+    #[test]
+    fn a_torus_is_as_cubic_as_its_devices_allow() {
+        let cases: [(u64, &[u64]); 6] = [
+            (1024, &[8, 8, 16]),
+            (64, &[4, 4, 4]),
+            (12, &[2, 2, 3]),
+            (7, &[7]),
+            (4, &[2, 2]),
+            (1, &[]),
+        ];
+        for (devices, sides) in cases {
+            assert_eq!(cubic_torus(devices), sides, "{devices}");
+        }
+    }
+
+    #[test]
+    fn an_accelerator_has_the_die_of_its_chip() {
+        let technology = technology();
+        let base = physics();
+        let chip = example().accelerator(&technology, &base).unwrap();
+        let die = DieArea::of(&example().chip(&technology), &technology).unwrap();
+        assert_eq!(chip.total_area(), die.total());
+        assert_eq!(chip.hbm(), Bytes::GIB * 120);
+        assert_eq!(chip.hbm_bandwidth().as_bytes_per_second(), 5_000_000_000_000);
+        assert_eq!(chip.clock().as_hertz(), 1_600_000_000);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_its_reason() {
+        let technology = technology();
+        let base = physics();
+        let refused =
+            |knobs: ChipKnobs| knobs.accelerator(&technology, &base).unwrap_err().to_string();
+        let fast = ChipKnobs { clock_mhz: 3000, ..example() };
+        assert!(refused(fast).contains("at most 2124 MHz"), "{}", refused(fast));
+        let many = ChipKnobs { stacks: 7, ..example() };
+        assert!(refused(many).contains("7 stacks"), "{}", refused(many));
+        let fp8 = ChipKnobs { precision: Precision::Fp8, ..example() };
+        assert!(refused(fp8).contains("fp8"));
+        let none = ChipKnobs { tensor_cores: 0, ..example() };
+        assert!(refused(none).contains("`tensor_cores = 0`"));
+    }
+}
