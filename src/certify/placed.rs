@@ -240,8 +240,7 @@ pub fn profile_of(share: &Share, kinds: Vec<LayerProfile>) -> Profile {
     let sequence = share.sequence.clone();
     let edge = |to: usize| Edge { from: to - 1, to, size: share.kinds[sequence[to]].input.0 };
     // The repeated layers count from 0; what comes before them is below, what comes after above.
-    let repeated = most_frequent(&sequence);
-    let before = sequence.iter().position(|&kind| kind == repeated).unwrap_or(0);
+    let (before, _) = repeated(&sequence);
     let before = i64::try_from(before).unwrap_or(0);
     Profile {
         width: share.setting.tensor_parallel,
@@ -262,6 +261,21 @@ pub fn most_frequent(sequence: &[usize]) -> usize {
     }
     let most = counts.iter().max().copied().unwrap_or(0);
     counts.iter().position(|&count| count == most).unwrap_or(0)
+}
+
+/// Where the repeated layers begin, and how many there are: all between the first and the last
+/// whose kind occurs more than once; one layer of the first kind where none does.
+fn repeated(sequence: &[usize]) -> (usize, usize) {
+    let mut counts = vec![0_usize; sequence.iter().max().map_or(1, |most| most + 1)];
+    for &kind in sequence {
+        counts[kind] += 1;
+    }
+    let places: Vec<usize> = (0..sequence.len()).filter(|&at| counts[sequence[at]] > 1).collect();
+    if let (Some(&first), Some(&last)) = (places.first(), places.last()) {
+        return (first, last - first + 1);
+    }
+    let kind = most_frequent(sequence);
+    (sequence.iter().position(|&at| at == kind).unwrap_or(0), 1)
 }
 
 /// The placement is a pipeline with the degrees of its strategy, in the order of the layers, and cut
@@ -308,9 +322,7 @@ fn placement(
 /// ⌊(i+1)·l/p⌋; what comes before them is in the first stage, what comes after in the last. Empty
 /// where there are more stages than repeated layers.
 pub fn even_ends(sequence: &[usize], n_stages: usize) -> Vec<usize> {
-    let repeated = most_frequent(sequence);
-    let first = sequence.iter().position(|&kind| kind == repeated).unwrap_or(0);
-    let n_layers = sequence.iter().filter(|&&kind| kind == repeated).count();
+    let (first, n_layers) = repeated(sequence);
     if n_stages == 0 || n_stages > n_layers {
         return Vec::new();
     }

@@ -11,6 +11,8 @@ mod memory;
 pub mod parts;
 pub mod pass;
 
+use std::ops::Range;
+
 use crate::estimate::EstimateTable;
 use crate::estimate::OpCosts;
 use crate::estimate::TooLarge;
@@ -145,23 +147,30 @@ pub fn untimed(share: &Share, time_model: TimeModel) -> Profile {
 
 /// The repeated layers count from 0; what comes before them is below, what comes after above.
 fn ids(sequence: &[usize]) -> Vec<i64> {
-    let before = sequence.iter().position(|&kind| Some(kind) == most_frequent(sequence));
-    let before = i64::try_from(before.unwrap_or(0)).unwrap_or(0);
+    let before = repeated(sequence).map_or(0, |layers| layers.start);
+    let before = i64::try_from(before).unwrap_or(0);
     (0..).take(sequence.len()).map(|place: i64| place - before).collect()
 }
 
-/// The kind of layer that is repeated: the transformer layers of a model.
-pub fn most_frequent(sequence: &[usize]) -> Option<usize> {
-    let count = |kind: usize| sequence.iter().filter(|&&other| other == kind).count();
-    (0..=sequence.iter().copied().max()?).max_by_key(|&kind| (count(kind), std::cmp::Reverse(kind)))
+/// The layers that are repeated, of one kind or of several in turn: those between the first that
+/// occurs again and the last that does, or those of the first kind where none does.
+fn repeated(sequence: &[usize]) -> Option<Range<usize>> {
+    let occurs_again =
+        |kind: &usize| sequence.iter().filter(|&other| other == kind).take(2).count() > 1;
+    let first = sequence.iter().position(occurs_again);
+    if let (Some(first), Some(last)) = (first, sequence.iter().rposition(occurs_again)) {
+        return Some(first..last + 1);
+    }
+    let least = sequence.iter().min()?;
+    let at = sequence.iter().position(|kind| kind == least)?;
+    Some(at..at + 1)
 }
 
 /// Stage i of p holds the repeated layers from ⌊i·l/p⌋ to ⌊(i+1)·l/p⌋; what comes before them is
 /// in the first stage, what comes after in the last.
 pub fn even_cut(sequence: &[usize], n_stages: usize) -> Option<Pipeline> {
-    let repeated = most_frequent(sequence)?;
-    let first = sequence.iter().position(|&kind| kind == repeated)?;
-    let n_layers = sequence.iter().filter(|&&kind| kind == repeated).count();
+    let repeated = repeated(sequence)?;
+    let (first, n_layers) = (repeated.start, repeated.len());
     if n_stages == 0 || n_stages > n_layers {
         return None;
     }
