@@ -19,9 +19,13 @@ use phaze::model::op::Op;
 use phaze::model::op::Work;
 use phaze::model::spec::Activation;
 use phaze::model::spec::Biases;
+use phaze::model::spec::Branches;
+use phaze::model::spec::Capped;
 use phaze::model::spec::Dropout;
 use phaze::model::spec::Family;
+use phaze::model::spec::Norm;
 use phaze::model::spec::NormPlace;
+use phaze::model::spec::QkNorm;
 use phaze::model::spec::Spec;
 use phaze::parallel::LayerMode;
 use phaze::parallel::LayerShare;
@@ -65,14 +69,21 @@ fn spec(family: Family, [hidden, heads, kv_heads, head, mlp, layers]: [u64; 6]) 
         positions: gpt.then_some(1 << 20),
         types: None,
         rotary: head,
-        sliding_window: None,
+        variants: Vec::new(),
         activation: if gpt { Activation::Gelu } else { Activation::Silu },
         biases: Biases::default(),
         dropout: Dropout { embedding: gpt, attention: gpt, hidden: gpt, activation: false },
         norm_place: NormPlace::Before,
         final_norm: true,
-        qk_norm: false,
-        parallel_residual: false,
+        norm: if gpt { Norm::Layer } else { Norm::Rms },
+        qk_norm: QkNorm::None,
+        branches: Branches::InTurn,
+        gated: !gpt,
+        embedding_scaled: false,
+        embedding_norm: false,
+        head_bias: false,
+        capped: Capped::default(),
+        left_out: None,
         tied: false,
     }
 }

@@ -4,6 +4,7 @@ use phaze::graph::Dag;
 use phaze::input;
 use phaze::model::Attention;
 use phaze::model::Model;
+use phaze::model::Reach;
 use phaze::model::op::CollectiveKind;
 use phaze::model::op::Op;
 use phaze::model::op::Work;
@@ -196,6 +197,9 @@ fn operations_of_every_family_equal_its_closed_form() {
         // Eight of 64 heads have keys and values.
         ("llama2-70b", (64 + 8 + 8 + 64) * 128 * 8192 + 3 * 8192 * 28_672, 8192 * 32_000),
         ("mistral-7b", (32 + 8 + 8 + 32) * 128 * 4096 + 3 * 4096 * 14_336, 4096 * 32_000),
+        ("phi-4", (40 + 10 + 10 + 40) * 128 * 5120 + 3 * 5120 * 17_920, 5120 * 100_352),
+        ("gemma3-27b", (32 + 16 + 16 + 32) * 128 * 5376 + 3 * 5376 * 21_504, 5376 * 262_208),
+        ("nemotron-340b", (96 + 8 + 8 + 96) * 192 * 18_432 + 2 * 18_432 * 73_728, 18_432 * 256_000),
         ("qwen2-7b", (28 + 4 + 4 + 28) * 128 * 3584 + 3 * 3584 * 18_944, 3584 * 152_064),
     ];
     for (name, layer, head) in configs {
@@ -225,7 +229,15 @@ fn check_closed_form(model: &Model, layer: u128, head: u128) {
         let share = share(model, Setting { attention, micro_batch, ..setting(model) });
         let tokens = s * u128::from(micro_batch);
         let weights = l * layer + head + u128::from(projected);
-        let forward = 2 * tokens * weights + l * 4 * tokens * s * a * d;
+        // Stored attention masks what is beyond a window, recomputed attention leaves it out.
+        let met = |(layers, reach): (u64, Reach)| match attention {
+            Attention::Stored => u128::from(layers) * s,
+            Attention::Recomputed => {
+                u128::from(layers) * u128::from(reach.tokens().unwrap_or(u64::MAX)).min(s)
+            }
+        };
+        let keys: u128 = spec.reaches().map(met).sum();
+        let forward = 2 * tokens * weights + 4 * tokens * keys * a * d;
         assert_eq!(training_flops(&share), 3 * forward, "{}", spec.name);
         let found: u128 = share.sequence.iter().map(|&k| flops(&share.kinds[k].forward).0).sum();
         assert_eq!(found, forward, "{}", spec.name);

@@ -201,7 +201,7 @@ pub fn flops_per_sequence(model: &Model, sequence: u64) -> Result<Flops, String>
         sequence,
         tensor_parallel: 1,
         sequence_parallel: false,
-        attention: Attention::Stored,
+        attention: Attention::Recomputed,
         element: Bytes(2),
         ..Setting::ALONE
     };

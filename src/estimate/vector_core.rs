@@ -30,13 +30,14 @@ pub struct Line {
 }
 
 /// A look-up, addition, multiplication, comparison or multiply-add is one cycle, a division ten.
-pub const TABLE: [Line; 17] = [
+pub const TABLE: [Line; 18] = [
     line(VectorKind::Add, Some((1, 1)), (1, 1), "one addition; backward only a fork adds"),
     line(VectorKind::Bias, Some((1, 1)), (1, 1), "one addition; backward a sum over rows"),
     line(VectorKind::Scale, Some((1, 1)), (1, 1), "one multiplication each way"),
     line(VectorKind::Mask, Some((1, 1)), (1, 1), "one selection each way"),
     line(VectorKind::Multiply, Some((1, 2)), (1, 2), "backward one product for each factor"),
     line(VectorKind::Relu, Some((1, 1)), (1, 1), "one comparison each way"),
+    line(VectorKind::SquaredRelu, None, (2, 2), "a comparison and a product each way"),
     line(
         VectorKind::Gelu,
         Some((1, 1)),

@@ -12,7 +12,7 @@ macro_rules! models {
 }
 
 /// All of them: what users call them, and the text of their file.
-const MODELS: [(&str, &str); 17] = models![
+const MODELS: [(&str, &str); 37] = models![
     "bert-large",
     "megatron-bert",
     "gpt2-xl",
@@ -20,16 +20,36 @@ const MODELS: [(&str, &str); 17] = models![
     "megatron-gpt2-8.3b",
     "opt-350m",
     "llama2-7b",
+    "llama2-13b",
     "llama2-70b",
     "llama3-8b",
     "llama3-70b",
+    "llama3-70b-12-layers",
     "llama3-405b",
+    "llama3.2-3b",
     "mistral-7b",
     "qwen2-7b",
+    "phi-4",
+    "gemma3-27b",
+    "nemotron-8b",
+    "nemotron-22b",
+    "nemotron-340b",
+    "gpt3-5b",
+    "gpt3-20b",
     "gpt3-175b",
     "megatron-22b",
     "megatron-530b",
     "megatron-1t",
+    "gpt-1.7b",
+    "gpt-3.6b",
+    "gpt-7.5b",
+    "gpt-18.4b",
+    "gpt-39.1b",
+    "gpt-76.1b",
+    "gpt-145.6b",
+    "gpt-310.1b",
+    "gpt-529.6b",
+    "gpt-1008.0b",
 ];
 
 /// What users call them, in the order in which they are listed.

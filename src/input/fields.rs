@@ -33,6 +33,11 @@ impl<'a> Fields<'a> {
         self.file
     }
 
+    /// Whether a field is there and null.
+    pub fn is_null(&self, field: &str) -> bool {
+        self.fields.get(field).is_some_and(Value::is_null)
+    }
+
     /// A field that is there and not null.
     pub fn optional(&self, field: &str) -> Option<&'a Value> {
         self.fields.get(field).filter(|value| !value.is_null())

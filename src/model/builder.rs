@@ -1,6 +1,7 @@
 //! How families write a layer's forward pass.
 
 use super::Module;
+use super::Reach;
 use super::dim::Dim;
 use super::layer::Action;
 use super::layer::Form;
@@ -11,6 +12,7 @@ use super::layer::Tensor;
 use super::layer::TensorId;
 use super::op::Pass;
 use super::op::VectorKind;
+use super::spec::Norm;
 
 /// Writes a layer's forward pass, step by step.
 pub struct LayerBuilder {
@@ -24,7 +26,7 @@ impl LayerBuilder {
     pub fn new(name: &str) -> Self {
         let graph = Graph::default();
         Self {
-            layer: Layer { name: name.into(), graph, input: None, output: None },
+            layer: Layer { name: name.into(), graph, reach: Reach::All, input: None, output: None },
             in_core: false,
             module: None,
         }
@@ -105,14 +107,20 @@ impl LayerBuilder {
         self.vector_along(name, VectorKind::Bias, &[x, weight], n_dims, Form::Activation)
     }
 
-    /// A layer norm or root-mean-square norm along the last dimension.
-    pub fn norm(&mut self, name: &str, kind: VectorKind, x: TensorId) -> TensorId {
-        let row = *self.layer.graph.at(x).dims.last().expect("a tensor has dimensions");
-        let mut reads = vec![x, self.weight(&format!("{name}_gain"), &[row])];
-        if kind == VectorKind::LayerNorm {
-            reads.push(self.weight(&format!("{name}_bias"), &[row]));
+    /// A norm along the last dimension.
+    pub fn norm(&mut self, name: &str, norm: Norm, x: TensorId) -> TensorId {
+        self.norm_along(name, norm, x, 1)
+    }
+
+    /// A norm along the last `n_dims` dimensions together.
+    pub fn norm_along(&mut self, name: &str, norm: Norm, x: TensorId, n_dims: usize) -> TensorId {
+        let dims = &self.layer.graph.at(x).dims;
+        let row = dims[dims.len() - n_dims..].to_vec();
+        let mut reads = vec![x, self.weight(&format!("{name}_gain"), &row)];
+        if norm == Norm::Layer {
+            reads.push(self.weight(&format!("{name}_bias"), &row));
         }
-        self.vector_along(name, kind, &reads, 1, Form::Activation)
+        self.vector_along(name, norm.kind(), &reads, n_dims, Form::Activation)
     }
 
     /// Element-wise work, or a softmax along the last dimension.

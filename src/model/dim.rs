@@ -3,6 +3,8 @@
 //! A layer is written once in names. What one device holds of it, for any micro-batch, sequence
 //! and width, is the same layer under other [`Sizes`].
 
+use super::Reach;
+
 /// A dimension of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dim {
@@ -128,14 +130,16 @@ impl Sizes {
         }
     }
 
-    /// The same where each token attends to half of the tokens.
+    /// The same where each token attends only to those within reach, and without what a causal
+    /// mask hides if `causal`.
     #[must_use]
-    pub fn half_attended(self) -> Self {
-        let half = |tokens: u64| tokens.div_ceil(2);
+    pub fn attended(self, reach: Reach, causal: bool) -> Self {
+        // A device that has a part of the tokens meets the keys of all others too, one by one.
+        let met = |tokens: u64| reach.attended(tokens, self.keys, causal);
         Self {
-            keys: half(self.keys),
-            key_block: half(self.key_block),
-            middle_keys: half(self.middle_keys),
+            keys: met(self.keys),
+            key_block: met(self.key_block),
+            middle_keys: met(self.middle_keys),
             ..self
         }
     }

@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 
 use super::Axis;
 use super::Masked;
+use super::Reach;
 use super::dim::Dim;
 use super::dim::Sizes;
 use super::layer::Action;
@@ -49,6 +50,8 @@ pub struct Scale<'a> {
     pub groups: Groups,
     /// Whether work on pairs of tokens leaves out those that a causal mask hides.
     pub masked: Masked,
+    /// Which tokens work on pairs of tokens goes over.
+    pub reach: Reach,
 }
 
 /// How many devices share a layer along each axis.
@@ -90,6 +93,11 @@ impl Scale<'_> {
         Sizes { sequence, ..*self.sizes }
     }
 
+    /// Whether work on pairs of tokens leaves any of them out.
+    fn leaves_out_pairs(&self) -> bool {
+        self.masked == Masked::Skipped || self.reach != Reach::All
+    }
+
     /// Sizes of what goes over `dims`: over pairs of tokens, only those that are not left out.
     ///
     /// A causal mask hides half of all pairs, but for half of the diagonal: a part of one in as
@@ -97,9 +105,10 @@ impl Scale<'_> {
     /// as exactly half, as published accounts of causal attention do.
     fn sizes_over(&self, dims: &[Dim], scattered: bool) -> Sizes {
         let sizes = self.sizes(scattered);
-        match self.masked {
-            Masked::Skipped if Dim::are_pairs(dims) => sizes.half_attended(),
-            Masked::Skipped | Masked::Computed => sizes,
+        if self.leaves_out_pairs() && Dim::are_pairs(dims) {
+            sizes.attended(self.reach, self.masked == Masked::Skipped)
+        } else {
+            sizes
         }
     }
 
@@ -317,9 +326,10 @@ impl<'a> Fusion<'a> {
         // they go over, which cross HBM whole.
         let beyond = |id: TensorId, counted: u64| {
             let whole = if home(id) == Home::Hbm { self.bytes(id).0 } else { 0 };
-            match self.scale.masked {
-                Masked::Skipped => Bytes(whole.saturating_sub((self.scale.element * counted).0)),
-                Masked::Computed => Bytes::ZERO,
+            if self.scale.leaves_out_pairs() {
+                Bytes(whole.saturating_sub((self.scale.element * counted).0))
+            } else {
+                Bytes::ZERO
             }
         };
         let hbm_read =
@@ -470,6 +480,7 @@ mod tests {
             element: Bytes(2),
             groups: Groups::ALONE,
             masked: Masked::Computed,
+            reach: layer.reach,
         };
         let back = backward::derive(&layer, attention, Modules::NONE);
         let mut left = back.kept.clone();

@@ -6,6 +6,7 @@
 
 use super::Axis;
 use super::Module;
+use super::Reach;
 use super::dim::Dim;
 use super::dim::Sizes;
 use super::op::CollectiveKind;
@@ -110,6 +111,8 @@ pub struct Layer {
     pub name: String,
     /// Its tensors and steps.
     pub graph: Graph,
+    /// Which tokens its attention looks at.
+    pub reach: Reach,
     /// What it takes from the layer before; none for the first, which reads ids.
     pub input: Option<TensorId>,
     /// What it hands to the layer after; none for the last, which ends in the loss.

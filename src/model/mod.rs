@@ -11,6 +11,7 @@ mod axis;
 mod builder;
 mod modules;
 mod optimizer;
+mod variant;
 
 pub mod backward;
 pub mod dim;
@@ -27,6 +28,8 @@ pub use layer::Layer;
 pub use modules::Module;
 pub use modules::Modules;
 pub use optimizer::Optimizer;
+pub use variant::Reach;
+pub use variant::Variant;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -79,13 +82,29 @@ pub struct Model {
 }
 
 impl Model {
-    /// An embedding, copies of one layer, and a head.
-    fn chain(spec: &Spec, embedding: Layer, transformer: Layer, head: Layer) -> Self {
+    /// An embedding, layers of one kind or several, and a head.
+    ///
+    /// `layer` writes the layers of one variant; those of equal variants are one kind.
+    fn chain(spec: &Spec, embedding: Layer, layer: impl Fn(Variant) -> Layer, head: Layer) -> Self {
         let n_layers = usize::try_from(spec.layers).expect("layers are bounded");
+        let mut variants: Vec<Variant> = Vec::new();
         let mut sequence = vec![0];
-        sequence.extend(std::iter::repeat_n(1, n_layers));
-        sequence.push(2);
-        Self { spec: spec.clone(), kinds: vec![embedding, transformer, head], sequence }
+        for variant in (0..n_layers).map(|at| spec.variant(at)) {
+            let known = variants.iter().position(|&other| other == variant);
+            let kind = known.unwrap_or_else(|| {
+                variants.push(variant);
+                variants.len() - 1
+            });
+            sequence.push(1 + kind);
+        }
+        sequence.push(1 + variants.len());
+        let mut kinds = vec![embedding];
+        for &variant in &variants {
+            let named = if variants.len() == 1 { "transformer".into() } else { variant.name() };
+            kinds.push(Layer { name: named, reach: variant.reach, ..layer(variant) });
+        }
+        kinds.push(head);
+        Self { spec: spec.clone(), kinds, sequence }
     }
 
     /// How often a kind occurs.

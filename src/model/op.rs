@@ -71,6 +71,8 @@ pub enum VectorKind {
     Multiply,
     /// max(x, 0).
     Relu,
+    /// max(x, 0)².
+    SquaredRelu,
     /// GELU in its tanh form.
     Gelu,
     /// x · sigmoid(x).
@@ -228,6 +230,7 @@ impl VectorKind {
             Self::Mask => "mask",
             Self::Multiply => "multiply",
             Self::Relu => "relu",
+            Self::SquaredRelu => "squared_relu",
             Self::Gelu => "gelu",
             Self::Silu => "silu",
             Self::Tanh => "tanh",

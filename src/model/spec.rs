@@ -1,5 +1,7 @@
 //! A model by its numbers, before any layer is written.
 
+use super::Reach;
+use super::Variant;
 use super::dim::Sizes;
 use super::op::VectorKind;
 
@@ -18,6 +20,9 @@ pub enum Family {
     Llama,
     /// GPT-like with rotary positions, attention and MLP side by side.
     GptNeox,
+    /// Any other decoder: its numbers say where norms stand, what they are, whether the MLP has a
+    /// gate, how positions are told and how layers differ.
+    Decoder,
 }
 
 impl Family {
@@ -30,6 +35,7 @@ impl Family {
             Self::Opt => "opt",
             Self::Llama => "llama",
             Self::GptNeox => "gpt_neox",
+            Self::Decoder => "decoder",
         }
     }
 
@@ -37,7 +43,7 @@ impl Family {
     pub fn is_causal(self) -> bool {
         match self {
             Self::Bert | Self::MegatronBert => false,
-            Self::Gpt | Self::Opt | Self::Llama | Self::GptNeox => true,
+            Self::Gpt | Self::Opt | Self::Llama | Self::GptNeox | Self::Decoder => true,
         }
     }
 }
@@ -49,6 +55,8 @@ pub enum Activation {
     Gelu,
     /// max(x, 0).
     Relu,
+    /// max(x, 0)².
+    SquaredRelu,
     /// x · sigmoid(x).
     Silu,
 }
@@ -59,6 +67,7 @@ impl Activation {
         match self {
             Self::Gelu => VectorKind::Gelu,
             Self::Relu => VectorKind::Relu,
+            Self::SquaredRelu => VectorKind::SquaredRelu,
             Self::Silu => VectorKind::Silu,
         }
     }
@@ -96,6 +105,62 @@ pub enum NormPlace {
     Before,
     /// After each residual.
     After,
+    /// At the start and at the end of each branch, before its residual.
+    Around,
+    /// At the end of each branch alone, before its residual.
+    AtEnd,
+}
+
+/// What norms are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Norm {
+    /// Layer norms with gain and bias.
+    Layer,
+    /// Layer norms with a gain only.
+    LayerWithoutBias,
+    /// Root-mean-square norms with a gain.
+    Rms,
+}
+
+impl Norm {
+    /// Its vector work.
+    pub fn kind(self) -> VectorKind {
+        match self {
+            Self::Layer | Self::LayerWithoutBias => VectorKind::LayerNorm,
+            Self::Rms => VectorKind::RmsNorm,
+        }
+    }
+}
+
+/// Whether queries and keys are normed before they meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QkNorm {
+    /// They are not.
+    None,
+    /// Within each head, with one gain for all heads.
+    PerHead,
+    /// Over all heads together, with a gain for each element.
+    AllHeads,
+}
+
+/// How attention and MLP of a layer follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Branches {
+    /// The MLP reads what attention added to.
+    InTurn,
+    /// Both read the layer's input, each through a norm of its own.
+    SideBySide,
+    /// Both read the layer's input through the same norm.
+    SideBySideWithOneNorm,
+}
+
+/// Which values are squeezed between two bounds by a hyperbolic tangent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Capped {
+    /// The scores of attention.
+    pub scores: bool,
+    /// The logits.
+    pub logits: bool,
 }
 
 /// A model by its numbers.
@@ -129,15 +194,14 @@ pub struct Spec {
     pub embedding: u64,
     /// Longest sequence it is made for, and the default one.
     pub max_sequence: u64,
-    /// Rows of the table of positions; none where positions are rotary.
+    /// Rows of the table of positions; none where positions are rotary, or told by the mask.
     pub positions: Option<u64>,
     /// Rows of the table of token types; none where there are no types.
     pub types: Option<u64>,
-    /// Elements of a head that carry a rotary position.
+    /// Elements of a head that carry a rotary position; none are where the mask tells positions.
     pub rotary: u64,
-    /// Tokens that attention looks back at most, where it is limited; recorded, and not used to
-    /// count less work.
-    pub sliding_window: Option<u64>,
+    /// How layers differ, from the first on; where there are more layers, the list starts again.
+    pub variants: Vec<Variant>,
     /// Between the MLP's matmuls.
     pub activation: Activation,
     /// Which matmuls add a bias.
@@ -148,10 +212,24 @@ pub struct Spec {
     pub norm_place: NormPlace,
     /// Whether the residual stream is normed once more before the head.
     pub final_norm: bool,
-    /// Whether queries and keys are normed within each head.
-    pub qk_norm: bool,
-    /// Whether attention and MLP read the same input side by side.
-    pub parallel_residual: bool,
+    /// What norms are, in families that leave it open.
+    pub norm: Norm,
+    /// Whether queries and keys are normed.
+    pub qk_norm: QkNorm,
+    /// How attention and MLP follow each other.
+    pub branches: Branches,
+    /// Whether the MLP has a gate, in families that leave it open.
+    pub gated: bool,
+    /// Whether tokens are multiplied by a constant before the first layer.
+    pub embedding_scaled: bool,
+    /// Whether tokens are normed before the first layer, in families that leave it open.
+    pub embedding_norm: bool,
+    /// Whether the head adds a bias to its logits, in families that leave it open.
+    pub head_bias: bool,
+    /// What is squeezed between two bounds.
+    pub capped: Capped,
+    /// What of the published model is left out, as a reader should be told.
+    pub left_out: Option<String>,
     /// Whether the head uses the embedding's table.
     pub tied: bool,
 }
@@ -181,6 +259,28 @@ impl Spec {
         }
     }
 
+    /// How the layer at a place differs from others, from 0 on.
+    pub fn variant(&self, layer: usize) -> Variant {
+        if self.variants.is_empty() {
+            Variant::PLAIN
+        } else {
+            self.variants[layer % self.variants.len()]
+        }
+    }
+
+    /// What layers look at, each with how many do, in the order in which they first occur.
+    pub fn reaches(&self) -> impl Iterator<Item = (u64, Reach)> {
+        let mut found: Vec<(u64, Reach)> = Vec::new();
+        for layer in 0..usize::try_from(self.layers).expect("layers are bounded") {
+            let reach = self.variant(layer).reach;
+            match found.iter_mut().find(|(_, known)| *known == reach) {
+                Some((count, _)) => *count += 1,
+                None => found.push((1, reach)),
+            }
+        }
+        found.into_iter()
+    }
+
     /// The vocabulary as `width` devices divide it: padded to 128 for each of them, on one device
     /// only where the model says so.
     pub fn padded_vocabulary(&self, width: u64) -> u64 {
@@ -196,10 +296,16 @@ impl Spec {
 pub mod examples {
     use super::Activation;
     use super::Biases;
+    use super::Branches;
+    use super::Capped;
     use super::Dropout;
     use super::Family;
+    use super::Norm;
     use super::NormPlace;
+    use super::QkNorm;
     use super::Spec;
+    use crate::model::Reach;
+    use crate::model::Variant;
 
     /// Eight heads of four, three layers, dropout and biases everywhere.
     pub fn gpt() -> Spec {
@@ -219,16 +325,70 @@ pub mod examples {
             positions: Some(64),
             types: None,
             rotary: 4,
-            sliding_window: None,
+            variants: Vec::new(),
             activation: Activation::Gelu,
             biases: Biases { qkv: true, attention_out: true, mlp: true },
             dropout: Dropout { embedding: true, attention: true, hidden: true, activation: false },
             norm_place: NormPlace::Before,
             final_norm: true,
-            qk_norm: false,
-            parallel_residual: false,
+            norm: Norm::Layer,
+            qk_norm: QkNorm::None,
+            branches: Branches::InTurn,
+            gated: false,
+            embedding_scaled: false,
+            embedding_norm: false,
+            head_bias: false,
+            capped: Capped::default(),
+            left_out: None,
             tied: true,
         }
+    }
+
+    /// Decoders that differ in every way that their numbers can say.
+    fn decoders(llama: &Spec) -> Vec<Spec> {
+        let decoder = Spec { family: Family::Decoder, norm: Norm::Rms, ..llama.clone() };
+        let local = |tokens| Variant { reach: Reach::Window(tokens), ..Variant::PLAIN };
+        let chunk = Variant { reach: Reach::Chunk(32), ..Variant::PLAIN };
+        let unplaced = Variant { rotary: false, ..Variant::PLAIN };
+        vec![
+            Spec {
+                variants: vec![local(24), Variant::PLAIN],
+                norm_place: NormPlace::Around,
+                embedding_scaled: true,
+                capped: Capped { scores: true, logits: true },
+                qk_norm: QkNorm::PerHead,
+                tied: true,
+                ..decoder.clone()
+            },
+            Spec {
+                gated: false,
+                norm_place: NormPlace::AtEnd,
+                qk_norm: QkNorm::AllHeads,
+                activation: Activation::SquaredRelu,
+                variants: vec![chunk, unplaced, Variant::PLAIN],
+                ..decoder.clone()
+            },
+            Spec {
+                norm: Norm::Layer,
+                gated: false,
+                branches: Branches::SideBySideWithOneNorm,
+                activation: Activation::Gelu,
+                head_bias: true,
+                rotary: 2,
+                biases: Biases { mlp: true, ..Biases::default() },
+                variants: vec![local(100)],
+                ..decoder.clone()
+            },
+            Spec {
+                norm: Norm::LayerWithoutBias,
+                gated: false,
+                branches: Branches::SideBySide,
+                activation: Activation::Gelu,
+                embedding_norm: true,
+                rotary: 0,
+                ..decoder
+            },
+        ]
     }
 
     /// One of each family and of each way to write its layers.
@@ -239,6 +399,8 @@ pub mod examples {
             kv_heads: 2,
             positions: None,
             activation: Activation::Silu,
+            norm: Norm::Rms,
+            gated: true,
             biases: none,
             dropout: Dropout::default(),
             tied: false,
@@ -254,17 +416,25 @@ pub mod examples {
         };
         let neox = Spec { family: Family::GptNeox, positions: None, rotary: 2, ..gpt() };
         let bert = Spec { family: Family::Bert, types: Some(2), final_norm: false, ..gpt() };
-        vec![
+        let decoders = decoders(&llama);
+        let mut all = vec![
             gpt(),
             Spec { vocabulary_multiple: Some(128), ..gpt() },
             llama.clone(),
-            Spec { qk_norm: true, head: 16, biases: Biases { qkv: true, ..none }, ..llama },
+            Spec {
+                qk_norm: QkNorm::PerHead,
+                head: 16,
+                biases: Biases { qkv: true, ..none },
+                ..llama
+            },
             Spec { norm_place: NormPlace::Before, embedding: 32, final_norm: true, ..opt.clone() },
             Spec { dropout: Dropout { activation: true, ..gpt().dropout }, ..opt },
-            Spec { parallel_residual: true, ..neox.clone() },
+            Spec { branches: Branches::SideBySide, ..neox.clone() },
             neox,
             Spec { norm_place: NormPlace::After, ..bert.clone() },
             Spec { family: Family::MegatronBert, final_norm: true, tied: false, ..bert },
-        ]
+        ];
+        all.extend(decoders);
+        all
     }
 }

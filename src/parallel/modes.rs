@@ -188,7 +188,8 @@ mod tests {
                 let setting = stored(width, scattered);
                 let plain = transformer(&spec, setting, &[]);
                 let core = transformer(&spec, setting, &[Module::CoreAttention]);
-                let per_pair = if spec.dropout.attention { 5 } else { 2 };
+                let dropped = if spec.dropout.attention { 5 } else { 2 };
+                let per_pair = dropped + if spec.capped.scores { 2 } else { 0 };
                 let pairs = 64 * 64 * spec.heads / width;
                 assert_eq!(plain.kept.0 - core.kept.0, per_pair * pairs, "{:?}", spec.family);
                 assert_eq!(core.remade.0, per_pair * pairs);

@@ -101,6 +101,7 @@ fn shapes_agree(model: &Model, setting: Setting) {
     let sizes = width::divided(&model.spec, setting);
     let scale = shard::scale(model, &sizes, setting);
     for layer in &model.kinds {
+        let scale = shard::of_layer(scale, layer, setting);
         let divided = shard::divide(layer, setting);
         shapes::check(&divided.graph, scale);
         let backward = backward::derive(&divided, setting.attention, setting.repeated);
@@ -217,7 +218,7 @@ fn numbers_that_cannot_be_counted_are_refused() {
 
 /// Any model that a reader of `input` would let through.
 fn any_spec() -> impl Strategy<Value = Spec> {
-    let shapes = (0_usize..10, 1_u64..4, 0_u32..4, 0_u32..4, 1_u64..9, 1_u64..5);
+    let shapes = (0..examples::all().len(), 1_u64..4, 0_u32..4, 0_u32..4, 1_u64..9, 1_u64..5);
     let rest = (1_u64..700, any::<[bool; 8]>(), proptest::option::of(1_u64..300));
     (shapes, rest).prop_map(|((family, layers, kv, group, head, mlp), (vocabulary, flags, pad))| {
         let base = examples::all().swap_remove(family);

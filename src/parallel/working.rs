@@ -102,7 +102,6 @@ mod tests {
     use super::*;
     use crate::model::Attention;
     use crate::model::families;
-    use crate::model::spec::Activation;
     use crate::model::spec::Spec;
     use crate::model::spec::examples;
     use crate::parallel::Setting;
@@ -143,7 +142,7 @@ mod tests {
                 let n = setting.micro_batch * setting.own_tokens();
                 let (h, f, heads) = (spec.hidden, spec.mlp, spec.heads * spec.head);
                 let kv = spec.kv_heads.div_ceil(t) * spec.head;
-                let up = if spec.activation == Activation::Silu { 2 * f } else { f };
+                let up = if spec.gated { 2 * f } else { f };
                 let weights = h * (heads / t + 2 * kv) + heads / t * h + (up + f) / t * h;
                 // Where heads together are wider than the MLP, they are the widest.
                 let inner = (f / t).max(heads / t);
@@ -164,7 +163,7 @@ mod tests {
                 let n = setting.micro_batch * setting.own_tokens();
                 let logits = n * spec.padded_vocabulary(t) / t;
                 let share = shared(&spec, setting);
-                let head = &share.kinds[2];
+                let head = share.kinds.last().expect("a model ends in its head");
                 assert!(head.ends_in_loss() && !share.kinds[1].ends_in_loss());
                 assert_eq!(head.working.0, 6 * logits, "{:?} {setting:?}", spec.family);
                 assert_eq!(head.kept.0 - head.kept_in_flight().0, 4 * logits);

@@ -13,8 +13,8 @@ use crate::parallel::legal_widths;
 pub fn text(models: &[Model], out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "{:<19} {:<13} {:>6} {:>6} {:>7} {:>7} {:>7} {:>10} {:>17}",
-        "model", "family", "layers", "hidden", "heads", "MLP", "tokens", "vocabulary", "parameters"
+        "{:<20} {:<13} {:>6} {:>6} {:>7} {:>7} {:>7} {:>9} {:>17}",
+        "model", "family", "layers", "hidden", "heads", "MLP", "tokens", "vocab.", "parameters"
     )?;
     for model in models {
         let spec = &model.spec;
@@ -24,7 +24,7 @@ pub fn text(models: &[Model], out: &mut dyn Write) -> io::Result<()> {
         };
         writeln!(
             out,
-            "{:<19} {:<13} {:>6} {:>6} {:>7} {:>7} {:>7} {:>10} {:>17}",
+            "{:<20} {:<13} {:>6} {:>6} {:>7} {:>7} {:>7} {:>9} {:>17}",
             spec.name,
             spec.family.name(),
             spec.layers,

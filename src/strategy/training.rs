@@ -405,7 +405,7 @@ fn flops_per_sequence(model: &Model, sequence: u64) -> Result<Flops, Illegal> {
         sequence,
         tensor_parallel: 1,
         sequence_parallel: false,
-        attention: Attention::Stored,
+        attention: Attention::Recomputed,
         element: Bytes(2),
         ..Setting::ALONE
     };

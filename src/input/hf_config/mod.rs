@@ -6,16 +6,23 @@
 //! refused. One field is ours, under Megatron's name: `make_vocab_size_divisible_by` pads the
 //! vocabulary on a single device too.
 
+mod decoders;
+mod gemma;
+mod layers;
 mod readers;
+mod wrapped;
 
 use serde_json::Value;
 
 use self::readers::READERS;
+use self::readers::REFUSED;
+use self::wrapped::unwrapped;
 use super::InputError;
 use super::fields::Fields;
 use crate::model::Layer;
 use crate::model::Model;
 use crate::model::families;
+use crate::model::spec::Spec;
 
 /// The longest text that is read: a thousand times what a configuration needs.
 pub const LONGEST: u64 = 1 << 20;
@@ -27,8 +34,12 @@ pub fn read(file: &str, text: &str) -> Result<Model, InputError> {
         line: Some(error.line()),
         message: without_place(&error.to_string()),
     })?;
-    let fields = Fields::of(file, &value)?;
+    let (inner, left_out) = unwrapped(file, value)?;
+    let fields = Fields::of(file, &inner)?;
     let model_type = fields.text("model_type", "the family, such as \"llama\"")?;
+    if let Some((_, reason)) = REFUSED.iter().find(|(name, _)| *name == model_type) {
+        return Err(fields.wrong("model_type", "cannot be trained here", reason));
+    }
     let reader = READERS.iter().find(|(name, _)| *name == model_type);
     let Some((_, reader)) = reader else {
         return Err(InputError::Unknown {
@@ -39,7 +50,7 @@ pub fn read(file: &str, text: &str) -> Result<Model, InputError> {
         });
     };
     refuse_what_would_change_the_graph(&fields)?;
-    let spec = reader(&fields)?;
+    let spec = Spec { left_out, ..reader(&fields)? };
     let model = families::build(&spec);
     let sizes = spec.sizes(1, 1);
     let countable =
@@ -79,6 +90,7 @@ mod tests {
     use super::*;
     use crate::model::Attention;
     use crate::model::Optimizer;
+    use crate::model::Reach;
     use crate::parallel::Setting;
     use crate::report;
     use crate::report::inspect::Inspection;
@@ -206,8 +218,12 @@ mod tests {
                 "`tie_word_embeddings = 1` is neither true nor false; allowed are true and false",
             ),
             (
-                json!({"model_type": "lama"}),
-                "unknown model_type `lama` (did you mean `llama`?); known are bert, megatron-bert, gpt2, opt, llama, mistral, qwen2, qwen3, gpt_neox",
+                json!({"model_type": "mamba2"}),
+                "`model_type = \"mamba2\"` cannot be trained here; state-space layers are not modelled",
+            ),
+            (
+                json!({"model_type": "qwen3", "layer_types": ["linear_attention"], "num_hidden_layers": 1}),
+                "`layer_types = [\"linear_attention\"]` names a kind of layer that is not modelled; allowed is a list with \"full_attention\", \"sliding_attention\" or \"chunked_attention\" for each layer",
             ),
             (
                 json!({"is_encoder_decoder": true}),
@@ -220,6 +236,39 @@ mod tests {
             let refused = read("config.json", &config.to_string()).unwrap_err();
             assert_eq!(refused.to_string(), format!("config.json: {message}"));
         }
+    }
+
+    #[test]
+    fn an_unknown_family_is_answered_with_those_that_are_read() {
+        let config = json!({"model_type": "lama"});
+        let refused = read("config.json", &config.to_string()).unwrap_err().to_string();
+        let start = "config.json: unknown model_type `lama` (did you mean `llama`?); known are ";
+        let known = refused.strip_prefix(start).expect("it says what was found");
+        let names: Vec<&str> = known.split(", ").collect();
+        assert!(READERS.iter().map(|(name, _)| *name).eq(names));
+        let both = |name: &str| REFUSED.iter().any(|(refused, _)| *refused == name);
+        assert!(!READERS.iter().any(|(name, _)| both(name)), "no family is read and refused");
+    }
+
+    #[test]
+    fn of_a_model_that_sees_the_text_part_is_read() {
+        let mut text = llama();
+        text.as_object_mut().unwrap().remove("tie_word_embeddings");
+        for (around, left_out) in [
+            (json!({"vision_config": {}}), "the vision part"),
+            (json!({"vision_config": {}, "audio_config": {}}), "the vision and audio part"),
+            (json!({}), "all but the text model"),
+        ] {
+            let mut config = around;
+            config["model_type"] = json!("llava");
+            config["text_config"] = text.clone();
+            let model = read("config.json", &config.to_string()).unwrap();
+            assert_eq!(model.parameters(), 6_738_415_616);
+            assert_eq!(model.spec.left_out.as_deref(), Some(left_out));
+        }
+        let nothing = json!({"model_type": "llava", "text_config": 3});
+        let refused = read("config.json", &nothing.to_string()).unwrap_err().to_string();
+        assert_eq!(refused, "config.json: `text_config` is not a JSON object");
     }
 
     #[test]
@@ -259,17 +308,19 @@ mod tests {
 
     #[test]
     fn a_window_is_recorded_only_where_it_is_used() {
-        let window = |model_type: &str, used: bool| {
+        let windows = |model_type: &str, used: bool| {
             let mut config = llama();
             config["model_type"] = json!(model_type);
             config["sliding_window"] = json!(4096);
             config["use_sliding_window"] = json!(used);
-            read("config.json", &config.to_string()).unwrap().spec.sliding_window
+            let spec = read("config.json", &config.to_string()).unwrap().spec;
+            spec.reaches().collect::<Vec<_>>()
         };
-        assert_eq!(window("mistral", false), Some(4096));
-        assert_eq!(window("qwen2", false), None);
-        assert_eq!(window("qwen2", true), Some(4096));
-        assert_eq!(window("llama", true), None);
+        let (all, limited) = ((32, Reach::All), (32, Reach::Window(4096)));
+        assert_eq!(windows("mistral", false), [limited]);
+        assert_eq!(windows("qwen2", false), [all]);
+        assert_eq!(windows("qwen2", true), [limited]);
+        assert_eq!(windows("llama", true), [all]);
     }
 
     /// Whatever is read is inspected or refused, on one device and on several.
@@ -296,7 +347,7 @@ mod tests {
     proptest! {
         #[test]
         fn mutated_text_never_panics(
-            which in 0_usize..17,
+            which in 0..crate::input::model_names().len(),
             cuts in proptest::collection::vec((0_usize..100, 0_usize..10, ".{0,6}"), 1..4),
         ) {
             let name = &crate::input::model_names()[which];
@@ -319,7 +370,7 @@ mod tests {
 
         #[test]
         fn any_value_in_any_field_never_panics(
-            which in 0_usize..17,
+            which in 0..crate::input::model_names().len(),
             field in 0_usize..12,
             value in prop_oneof![
                 any::<i64>().prop_map(Value::from),

@@ -7,8 +7,8 @@
 //!   that of a weight is read by nobody in the layer.
 //! - A tensor with several readers gets the sum of their gradients.
 //! - A sum and a bias pass the gradient on; a bias sums it over rows besides.
-//! - Softmax needs its output, norms, activations and products their inputs, dropout its mask, the
-//!   loss its logits; the rest need nothing.
+//! - Softmax and the hyperbolic tangent need their output, norms, other activations and products
+//!   their inputs, dropout its mask, the loss its logits; the rest need nothing.
 //! - What is needed is kept, unless its step is done again: attention's core when attention is
 //!   recomputed, the gathering of a tensor that devices hold in parts, what goes round a ring, the
 //!   activation of a gate, which runs in the kernel of the product, and the modules that are
@@ -169,12 +169,12 @@ impl<'a> Derivation<'a> {
                 return self.push(step, "grad", step.action.clone(), vec![dy], vec![d_weight]);
             }
             VectorKind::Scale | VectorKind::Mask | VectorKind::Rotary => Vec::new(),
-            VectorKind::Softmax => vec![step.writes[0]],
+            VectorKind::Softmax | VectorKind::Tanh => vec![step.writes[0]],
             VectorKind::Dropout => vec![step.writes[1]],
             VectorKind::Relu
+            | VectorKind::SquaredRelu
             | VectorKind::Gelu
             | VectorKind::Silu
-            | VectorKind::Tanh
             | VectorKind::Multiply
             | VectorKind::LayerNorm
             | VectorKind::RmsNorm => step.reads.clone(),
@@ -283,7 +283,11 @@ impl<'a> Derivation<'a> {
         let is_activation = matches!(
             step.action,
             Action::Vector {
-                kind: VectorKind::Relu | VectorKind::Gelu | VectorKind::Silu | VectorKind::Tanh,
+                kind: VectorKind::Relu
+                    | VectorKind::SquaredRelu
+                    | VectorKind::Gelu
+                    | VectorKind::Silu
+                    | VectorKind::Tanh,
                 ..
             }
         );
@@ -348,6 +352,7 @@ fn gradient_of(tensor: &Tensor) -> Tensor {
 mod tests {
     use super::*;
     use crate::model::Masked;
+    use crate::model::Reach;
     use crate::model::families;
     use crate::model::fusion::Groups;
     use crate::model::fusion::Scale;
@@ -372,6 +377,7 @@ mod tests {
                 element: Bytes(2),
                 groups: Groups::ALONE,
                 masked: Masked::Computed,
+                reach: Reach::All,
             };
             for layer in families::build(&spec).kinds {
                 shapes::check(&layer.graph, scale);

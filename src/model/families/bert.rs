@@ -12,12 +12,13 @@ use crate::model::layer::Form;
 use crate::model::layer::Layer;
 use crate::model::layer::TensorId;
 use crate::model::op::VectorKind;
+use crate::model::spec::Norm;
 use crate::model::spec::NormPlace;
 use crate::model::spec::Spec;
 
 /// The model of these numbers.
 pub fn build(spec: &Spec) -> Model {
-    let transformer = blocks::transformer(spec, VectorKind::LayerNorm, blocks::mlp);
+    let transformer = |variant| blocks::transformer(spec, variant, Norm::Layer, blocks::mlp);
     Model::chain(spec, embedding(spec), transformer, head(spec))
 }
 
@@ -27,7 +28,7 @@ fn embedding(spec: &Spec) -> Layer {
     let placed = blocks::positions(&mut layer, tokens);
     let mut x = blocks::types(&mut layer, placed);
     if spec.norm_place == NormPlace::After {
-        x = layer.norm("embedding_norm", VectorKind::LayerNorm, x);
+        x = layer.norm("embedding_norm", Norm::Layer, x);
     }
     let dropped = layer.dropout("embedding_dropout", x, spec.dropout.embedding);
     layer.finish(Some(dropped))
@@ -37,7 +38,7 @@ fn head(spec: &Spec) -> Layer {
     let mut layer = LayerBuilder::new("head");
     let mut x = layer.input();
     if spec.final_norm {
-        x = layer.norm("final_norm", VectorKind::LayerNorm, x);
+        x = layer.norm("final_norm", Norm::Layer, x);
     }
     layer.weight("pooler_weight", &[Dim::Hidden, Dim::Transformed]);
     layer.weight("pooler_bias", &[Dim::Transformed]);

@@ -1,52 +1,89 @@
 //! The parts that families share.
 
 use crate::model::Module;
+use crate::model::Variant;
 use crate::model::builder::LayerBuilder;
 use crate::model::dim::Dim;
 use crate::model::layer::Form;
 use crate::model::layer::Layer;
 use crate::model::layer::TensorId;
 use crate::model::op::VectorKind;
+use crate::model::spec::Branches;
+use crate::model::spec::Norm;
 use crate::model::spec::NormPlace;
+use crate::model::spec::QkNorm;
 use crate::model::spec::Spec;
+
+/// How a family writes the second half of a layer.
+pub type Mlp = fn(&mut LayerBuilder, TensorId, &Spec) -> TensorId;
 
 /// A transformer layer: attention, then `mlp`, each a branch of the residual stream, normed where
 /// the numbers say.
-pub fn transformer(
-    spec: &Spec,
-    norm: VectorKind,
-    mlp: fn(&mut LayerBuilder, TensorId, &Spec) -> TensorId,
-) -> Layer {
+pub fn transformer(spec: &Spec, variant: Variant, norm: Norm, mlp: Mlp) -> Layer {
     let mut layer = LayerBuilder::new("transformer");
     let x = layer.input();
     let output = match spec.norm_place {
         NormPlace::Before => {
             let normed = branch_norm(&mut layer, "attention_norm", norm, x);
-            let attended = attention(&mut layer, normed, spec);
+            let attended = attention(&mut layer, normed, spec, variant);
             let middle = residual(&mut layer, "attention_residual", attended, x);
             let normed = branch_norm(&mut layer, "mlp_norm", norm, middle);
             let thought = mlp(&mut layer, normed, spec);
             residual(&mut layer, "mlp_residual", thought, middle)
         }
         NormPlace::After => {
-            let attended = attention(&mut layer, x, spec);
+            let attended = attention(&mut layer, x, spec, variant);
             let middle = residual(&mut layer, "attention_residual", attended, x);
             let normed = branch_norm(&mut layer, "attention_norm", norm, middle);
             let thought = mlp(&mut layer, normed, spec);
             let sum = residual(&mut layer, "mlp_residual", thought, normed);
             branch_norm(&mut layer, "mlp_norm", norm, sum)
         }
+        NormPlace::Around | NormPlace::AtEnd => normed_at_end(&mut layer, x, spec, variant, mlp),
     };
     layer.finish(Some(output))
 }
 
-/// A norm of the residual stream, which can be repeated by itself.
-pub fn branch_norm(
+/// Branches whose results are normed before they are added, and their inputs too where the numbers
+/// say.
+fn normed_at_end(
     layer: &mut LayerBuilder,
-    name: &str,
-    norm: VectorKind,
     x: TensorId,
+    spec: &Spec,
+    variant: Variant,
+    mlp: Mlp,
 ) -> TensorId {
+    let at_start = |layer: &mut LayerBuilder, name: &str, x: TensorId| match spec.norm_place {
+        NormPlace::Around => branch_norm(layer, name, spec.norm, x),
+        NormPlace::Before | NormPlace::After | NormPlace::AtEnd => x,
+    };
+    let normed = at_start(layer, "attention_norm", x);
+    let attended = attention(layer, normed, spec, variant);
+    let attended = branch_norm(layer, "attention_end_norm", spec.norm, attended);
+    let middle = residual(layer, "attention_residual", attended, x);
+    let normed = at_start(layer, "mlp_norm", middle);
+    let thought = mlp(layer, normed, spec);
+    let thought = branch_norm(layer, "mlp_end_norm", spec.norm, thought);
+    residual(layer, "mlp_residual", thought, middle)
+}
+
+/// Attention and MLP read the same tokens, each through a norm of its own or both through one.
+pub fn side_by_side(spec: &Spec, variant: Variant, norm: Norm, mlp: Mlp) -> Layer {
+    let mut layer = LayerBuilder::new("transformer");
+    let x = layer.input();
+    let mut normed = branch_norm(&mut layer, "attention_norm", norm, x);
+    let attended = attention(&mut layer, normed, spec, variant);
+    if spec.branches == Branches::SideBySide {
+        normed = branch_norm(&mut layer, "mlp_norm", norm, x);
+    }
+    let thought = mlp(&mut layer, normed, spec);
+    let both = residual(&mut layer, "branches_sum", thought, attended);
+    let output = residual(&mut layer, "residual", both, x);
+    layer.finish(Some(output))
+}
+
+/// A norm of the residual stream, which can be repeated by itself.
+pub fn branch_norm(layer: &mut LayerBuilder, name: &str, norm: Norm, x: TensorId) -> TensorId {
     layer.module(Module::LayerNorm, |layer| layer.norm(name, norm, x))
 }
 
@@ -54,18 +91,25 @@ pub fn branch_norm(
 const HEADS: [Dim; 3] = [Dim::KvHeads, Dim::Group, Dim::Head];
 
 /// Attention from the token `x` to its output projection, with that one's bias and dropout.
-pub fn attention(layer: &mut LayerBuilder, x: TensorId, spec: &Spec) -> TensorId {
+pub fn attention(layer: &mut LayerBuilder, x: TensorId, spec: &Spec, variant: Variant) -> TensorId {
     let qkv = layer.linear("qkv", x, &[Dim::Hidden], &[Dim::QkvHeads, Dim::Head]);
     let qkv = layer.bias("qkv_bias", qkv, 2, spec.biases.qkv);
     let queries = [&[Dim::Batch, Dim::Sequence][..], &HEADS].concat();
     let keys = [Dim::Batch, Dim::Keys, Dim::KvHeads, Dim::Head];
     let parts = layer.split("heads", qkv, &[("q", &queries), ("k", &keys), ("v", &keys)]);
     let (mut q, mut k, v) = (parts[0], parts[1], parts[2]);
-    if spec.qk_norm {
-        q = layer.norm("q_norm", VectorKind::RmsNorm, q);
-        k = layer.norm("k_norm", VectorKind::RmsNorm, k);
+    match spec.qk_norm {
+        QkNorm::None => {}
+        QkNorm::PerHead => {
+            q = layer.norm("q_norm", Norm::Rms, q);
+            k = layer.norm("k_norm", Norm::Rms, k);
+        }
+        QkNorm::AllHeads => {
+            q = layer.norm_along("q_norm", Norm::Rms, q, HEADS.len());
+            k = layer.norm_along("k_norm", Norm::Rms, k, HEADS.len() - 1);
+        }
     }
-    if spec.positions.is_none() {
+    if spec.positions.is_none() && spec.rotary > 0 && variant.rotary {
         q = layer.rotary("q_rotary", q);
         k = layer.rotary("k_rotary", k);
     }
@@ -73,7 +117,11 @@ pub fn attention(layer: &mut LayerBuilder, x: TensorId, spec: &Spec) -> TensorId
         let probabilities = layer.core(|layer| {
             let dims = [Dim::Batch, Dim::KvHeads, Dim::Group, Dim::Sequence, Dim::Keys];
             let scores = layer.contract("scores", q, k, &dims);
-            let scaled = layer.vector("scale", VectorKind::Scale, &[scores]);
+            let mut scaled = layer.vector("scale", VectorKind::Scale, &[scores]);
+            if spec.capped.scores {
+                scaled = layer.vector("scores_cap", VectorKind::Tanh, &[scaled]);
+            }
+            // A mask that tells positions holds how far apart two tokens are in place of zeros.
             let masked = layer.vector("mask", VectorKind::Mask, &[scaled]);
             let probabilities = layer.vector("softmax", VectorKind::Softmax, &[masked]);
             layer.dropout("softmax_dropout", probabilities, spec.dropout.attention)
@@ -150,24 +198,25 @@ pub fn types(layer: &mut LayerBuilder, x: TensorId) -> TensorId {
 }
 
 /// The logits of each token, projected first where the table is narrower, and the loss.
-pub fn head(mut layer: LayerBuilder, x: TensorId, from: Dim, spec: &Spec, bias: bool) -> Layer {
+///
+/// A training head has a bias, and it and its own table are no part of the published model.
+pub fn head(mut layer: LayerBuilder, x: TensorId, from: Dim, spec: &Spec, training: bool) -> Layer {
     let (x, from) = if spec.embedding == spec.hidden {
         (x, from)
     } else {
         (layer.linear("project_out", x, &[from], &[Dim::Embedding]), Dim::Embedding)
     };
-    // A head with a bias is one that only training needs, and so is its own table.
-    let form = match (spec.tied, bias) {
-        (true, _) => Form::TiedWeight,
-        (false, true) => Form::HeadWeight,
-        (false, false) => Form::Weight,
-    };
+    let own = if training { Form::HeadWeight } else { Form::Weight };
+    let form = if spec.tied { Form::TiedWeight } else { own };
     let table = layer.tensor("head_weight", &[from, Dim::Vocabulary], form);
     let dims = [Dim::Batch, Dim::Sequence, Dim::Vocabulary];
     let mut logits = layer.contract("logits", x, table, &dims);
-    if bias {
-        let bias = layer.tensor("logits_bias", &[Dim::Vocabulary], Form::HeadWeight);
+    if training || spec.head_bias {
+        let bias = layer.tensor("logits_bias", &[Dim::Vocabulary], own);
         logits = layer.table("logits_bias", logits, bias, 1);
+    }
+    if spec.capped.logits {
+        logits = layer.vector("logits_cap", VectorKind::Tanh, &[logits]);
     }
     layer.loss("loss", logits);
     layer.finish(None)

@@ -5,12 +5,12 @@ use crate::model::Model;
 use crate::model::builder::LayerBuilder;
 use crate::model::dim::Dim;
 use crate::model::layer::Layer;
-use crate::model::op::VectorKind;
+use crate::model::spec::Norm;
 use crate::model::spec::Spec;
 
 /// The model of these numbers.
 pub fn build(spec: &Spec) -> Model {
-    let transformer = blocks::transformer(spec, VectorKind::LayerNorm, blocks::mlp);
+    let transformer = |variant| blocks::transformer(spec, variant, Norm::Layer, blocks::mlp);
     Model::chain(spec, embedding(spec), transformer, head(spec))
 }
 
@@ -25,6 +25,6 @@ fn embedding(spec: &Spec) -> Layer {
 fn head(spec: &Spec) -> Layer {
     let mut layer = LayerBuilder::new("head");
     let x = layer.input();
-    let normed = layer.norm("final_norm", VectorKind::LayerNorm, x);
+    let normed = layer.norm("final_norm", Norm::Layer, x);
     blocks::head(layer, normed, Dim::Hidden, spec, false)
 }

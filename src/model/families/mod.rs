@@ -6,6 +6,7 @@
 
 mod bert;
 mod blocks;
+mod decoder;
 mod gpt;
 mod gpt_neox;
 mod llama;
@@ -23,5 +24,6 @@ pub fn build(spec: &Spec) -> Model {
         Family::Opt => opt::build(spec),
         Family::Llama => llama::build(spec),
         Family::GptNeox => gpt_neox::build(spec),
+        Family::Decoder => decoder::build(spec),
     }
 }

@@ -6,12 +6,12 @@ use crate::model::Model;
 use crate::model::builder::LayerBuilder;
 use crate::model::dim::Dim;
 use crate::model::layer::Layer;
-use crate::model::op::VectorKind;
+use crate::model::spec::Norm;
 use crate::model::spec::Spec;
 
 /// The model of these numbers.
 pub fn build(spec: &Spec) -> Model {
-    let transformer = blocks::transformer(spec, VectorKind::LayerNorm, blocks::mlp);
+    let transformer = |variant| blocks::transformer(spec, variant, Norm::Layer, blocks::mlp);
     Model::chain(spec, embedding(spec), transformer, head(spec))
 }
 
@@ -26,7 +26,7 @@ fn head(spec: &Spec) -> Layer {
     let mut layer = LayerBuilder::new("head");
     let mut x = layer.input();
     if spec.final_norm {
-        x = layer.norm("final_norm", VectorKind::LayerNorm, x);
+        x = layer.norm("final_norm", Norm::Layer, x);
     }
     blocks::head(layer, x, Dim::Hidden, spec, false)
 }

@@ -41,6 +41,7 @@ struct Document<'a> {
     embedding_size: u64,
     max_sequence_tokens: u64,
     sliding_window_tokens: Option<u64>,
+    left_out: Option<&'a str>,
     tied_head: bool,
     tensor_parallel_widths: Vec<u64>,
     setting: SettingPart,
@@ -180,7 +181,8 @@ impl<'a> Document<'a> {
             vocabulary: spec.vocabulary,
             embedding_size: spec.embedding,
             max_sequence_tokens: spec.max_sequence,
-            sliding_window_tokens: spec.sliding_window,
+            sliding_window_tokens: spec.reaches().find_map(|(_, reach)| reach.tokens()),
+            left_out: spec.left_out.as_deref(),
             tied_head: spec.tied,
             tensor_parallel_widths: crate::parallel::legal_widths(spec),
             setting: SettingPart {

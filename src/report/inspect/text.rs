@@ -9,8 +9,10 @@ use super::pass_flops;
 use super::vector_work;
 use crate::graph::Dag;
 use crate::model::Modules;
+use crate::model::Reach;
 use crate::model::op::Op;
 use crate::model::op::Work;
+use crate::model::spec::Spec;
 use crate::parallel::LayerShare;
 use crate::parallel::Setting;
 use crate::report::quantity::bytes;
@@ -54,16 +56,15 @@ fn heading(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
     let mut notes = vec![format!("vocabulary {}", grouped(spec.vocabulary))];
     notes.push(match spec.positions {
         Some(rows) => format!("{} learned positions", grouped(rows)),
+        None if spec.rotary == 0 => "positions in the mask".into(),
         None => "rotary positions".into(),
     });
     if spec.embedding != spec.hidden {
         notes.push(format!("embedding {}", grouped(spec.embedding)));
     }
-    if let Some(window) = spec.sliding_window {
-        notes.push(format!("sliding window {} (work counted in full)", grouped(window)));
-    }
     notes.push(if spec.tied { "tied head".into() } else { "head of its own".into() });
     writeln!(out, "  {}", notes.join(", "))?;
+    limits(spec, out)?;
     let Setting { micro_batch, sequence, attention, element, .. } = inspection.share.setting;
     writeln!(
         out,
@@ -74,6 +75,29 @@ fn heading(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
         element.0
     )?;
     writeln!(out)
+}
+
+/// Which layers look at a part of the sequence only, and what was not read.
+fn limits(spec: &Spec, out: &mut dyn Write) -> io::Result<()> {
+    let limits: Vec<String> = spec
+        .reaches()
+        .filter_map(|(count, reach)| {
+            let (what, tokens) = match reach {
+                Reach::All => return None,
+                Reach::Window(tokens) => ("sliding window", tokens),
+                Reach::Chunk(tokens) => ("chunks", tokens),
+            };
+            let tokens = grouped(tokens);
+            Some(format!("{what} of {tokens} tokens in {} layers", grouped(count)))
+        })
+        .collect();
+    if !limits.is_empty() {
+        writeln!(out, "  {}", limits.join(", "))?;
+    }
+    if let Some(part) = &spec.left_out {
+        writeln!(out, "  {part} is left out")?;
+    }
+    Ok(())
 }
 
 fn model(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
