@@ -81,3 +81,44 @@ fn the_space_is_counted_and_listed() {
     let listed = String::from_utf8(phaze(&["designs", "--csv"], "").stdout).unwrap();
     assert_eq!(listed.lines().count(), 29_361);
 }
+
+#[test]
+fn a_part_is_shown_beside_its_published_figures() {
+    let text = String::from_utf8(phaze(&["designs", "--design", "h100-sxm"], "").stdout).unwrap();
+    for expected in [
+        "made in 5 nm",
+        "814.0 mm², model +1.1 % (NVIDIA H100 white paper)",
+        "700.0 W, model -2.3 %",
+        "cost of making                      $3,056  $3,320, model -8.0 %",
+        "links between nodes: 50 GB/s at $85 per GB/s",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let json = |design: &str| -> serde_json::Value {
+        let found = phaze(&["designs", "--design", design, "--json"], "");
+        serde_json::from_slice(&found.stdout).unwrap()
+    };
+    let found = json("h100-sxm");
+    for (whole, parts) in [
+        ("die_mm2", "die_parts_mm2"),
+        ("tdp_w", "tdp_parts_w"),
+        ("cost_usd", "cost_parts_usd"),
+        ("owned_by_buyer_usd", "owned_by_buyer_parts_usd"),
+    ] {
+        let modelled = &found["chip"]["modelled"];
+        let sum: f64 =
+            modelled[parts].as_object().unwrap().values().map(|part| part.as_f64().unwrap()).sum();
+        assert!((sum - modelled[whole].as_f64().unwrap()).abs() < 1e-6, "{whole}: {modelled}");
+    }
+    assert_eq!(json("l40s")["chip"]["modelled"], serde_json::Value::Null);
+    assert_eq!(json("l40s")["chip"]["published"]["tdp_w"]["value"], 350.0);
+}
+
+#[test]
+fn a_part_whose_knobs_are_turned_is_another() {
+    let found = phaze(&["designs", "--design", "h100-sxm", "--tensor-cores", "140"], "");
+    let text = String::from_utf8(found.stdout).unwrap();
+    assert!(text.contains("made in 5 nm") && !text.contains("814.0"), "{text}");
+    let huge = phaze(&["designs", "--design", "h100-sxm", "--glb-mib", "1000000"], "");
+    assert!(String::from_utf8(huge.stdout).unwrap().contains("larger than a wafer"));
+}

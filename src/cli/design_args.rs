@@ -19,7 +19,8 @@ use crate::plan::Source;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Accelerator")]
 pub struct DesignArgs {
-    /// A built-in accelerator (icml24, tpuv4-like, tpuv4, a100-80g, h100-sxm) or a hardware file
+    /// A built-in accelerator (icml24, tpuv4-like, tpuv4, a100-40g, a100-80g, h100-sxm, h200-sxm,
+    /// h800-sxm, b200, l40s, mi300x, gaudi3, trainium2, tpuv5e, tpuv5p, tpuv6e) or a hardware file
     /// [default: tpuv4-like]
     #[arg(long, value_name = "NAME|FILE")]
     pub design: Option<String>,

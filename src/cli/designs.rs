@@ -14,11 +14,13 @@ use crate::input::Conventions;
 use crate::input::hardware::preset;
 use crate::input::space;
 use crate::report::design;
+use crate::report::part::Part;
 
 /// Space files are a page long; this is a thousand times that.
 const LARGEST_FILE: u64 = 4 << 20;
 
-/// List the designs of a space, or show one: area and its parts, peak, bandwidths, balance.
+/// List the designs of a space, or show one: peak, bandwidths, balance, and where its area, power and
+/// cost go, beside what is public.
 #[derive(ClapArgs)]
 pub struct Args {
     #[command(flatten)]
@@ -45,12 +47,21 @@ impl Args {
                 return Err(Refusal::Options(message.into()));
             }
             let (hardware, chip) = self.design.resolve(&Conventions::OURS)?;
+            let part = Part {
+                design: &hardware.design,
+                physics: &hardware.physics,
+                making: hardware.making.as_ref(),
+                published: &hardware.published,
+            };
             if self.json {
-                serde_json::to_writer_pretty(&mut out, &design::value(&chip, &hardware.name))
-                    .map_err(std::io::Error::from)?;
+                serde_json::to_writer_pretty(
+                    &mut out,
+                    &design::value(&chip, &hardware.name, &part),
+                )
+                .map_err(std::io::Error::from)?;
                 writeln!(out)?;
             } else {
-                design::text(&chip, &hardware.name, &mut out)?;
+                design::text(&chip, &hardware.name, &part, &mut out)?;
             }
         } else {
             self.list(&mut out)?;

@@ -48,6 +48,19 @@ impl AreaBreakdown {
         sum.map(|_| breakdown)
     }
 
+    /// A chip of which only the whole is known.
+    pub(super) fn of_whole(others: Area) -> Self {
+        let none = Area::ZERO;
+        Self {
+            arrays: none,
+            tensor_buffers: none,
+            lanes: none,
+            vector_buffers: none,
+            global_buffer: none,
+            others,
+        }
+    }
+
     /// Each part with the name a reader knows it by; nothing else where there is nothing else.
     pub fn parts(&self) -> Vec<(&'static str, Area)> {
         let mut parts = vec![

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::InputError;
+use super::chip::RawChip;
 use super::network::RawNetwork;
 use super::network::rate;
 use super::numbers::Field;
@@ -15,6 +16,9 @@ use crate::hardware::Design;
 use crate::hardware::HbmBandwidth;
 use crate::hardware::Physics;
 use crate::hardware::Port;
+use crate::hardware::chip::GivenEnergies;
+use crate::hardware::chip::Making;
+use crate::hardware::chip::PublishedFigures;
 use crate::parallel::frameworks::Framework;
 use crate::units::Bytes;
 use crate::units::Frequency;
@@ -32,15 +36,48 @@ pub struct Hardware {
     pub physics: Physics,
     /// What trains on it mostly, where one framework does.
     pub framework: Option<Framework>,
+    /// How it is made, where its file says enough to tell its die, power and cost.
+    pub making: Option<Making>,
+    /// What is public of it.
+    pub published: PublishedFigures,
+}
+
+impl Hardware {
+    /// The same with the energies of the process that it is made in.
+    ///
+    /// # Errors
+    /// A clock that no supply of the process reaches; `place` is what held the name.
+    pub fn in_process(mut self, place: &str) -> Result<Self, InputError> {
+        if let Some(making) = &self.making {
+            self.physics = making.physics(&self.design, &self.physics).map_err(|reason| {
+                let field = Field::new(place, "physics.clock_ghz");
+                let ghz = self.physics.clock.as_hertz() as f64 / 1e9;
+                let allowed = "lower the clock, or leave out the table [chip]";
+                field.value(&ghz.to_string(), &format!("cannot be: {reason}"), allowed)
+            })?;
+        }
+        Ok(self)
+    }
 }
 
 /// The built-in hardware files, by name.
-const PRESETS: [(&str, &str); 5] = [
+const PRESETS: [(&str, &str); 16] = [
     ("icml24", include_str!("../../inputs/hardware/icml24.toml")),
     ("tpuv4-like", BASE),
     ("tpuv4", include_str!("../../inputs/hardware/tpuv4.toml")),
+    ("a100-40g", include_str!("../../inputs/hardware/a100-40g.toml")),
     ("a100-80g", include_str!("../../inputs/hardware/a100-80g.toml")),
     ("h100-sxm", include_str!("../../inputs/hardware/h100-sxm.toml")),
+    ("h200-sxm", include_str!("../../inputs/hardware/h200-sxm.toml")),
+    ("h800-sxm", include_str!("../../inputs/hardware/h800-sxm.toml")),
+    ("b200", include_str!("../../inputs/hardware/b200.toml")),
+    ("l40s", include_str!("../../inputs/hardware/l40s.toml")),
+    ("mi300x", include_str!("../../inputs/hardware/mi300x.toml")),
+    ("gaudi3", include_str!("../../inputs/hardware/gaudi3.toml")),
+    ("trainium2", include_str!("../../inputs/hardware/trainium2.toml")),
+    ("tpuv5e", include_str!("../../inputs/hardware/tpuv5e.toml")),
+    ("tpuv5p", include_str!("../../inputs/hardware/tpuv5p.toml")),
+    ("tpuv6e", include_str!("../../inputs/hardware/tpuv6e.toml")),
 ];
 
 /// The file whose physics and network stand in for what another leaves out.
@@ -84,6 +121,7 @@ pub fn references() -> Result<References, InputError> {
 pub fn hardware(text: &str, file: &str) -> Result<Hardware, InputError> {
     let base = raw(BASE, "tpuv4-like")?;
     let mut found = raw(text, file)?;
+    let energies = found.physics.given_energies(file)?;
     found.physics.fill_in(base.physics);
     if found.network.is_absent() {
         found.network = base.network;
@@ -94,12 +132,15 @@ pub fn hardware(text: &str, file: &str) -> Result<Hardware, InputError> {
         let field = Field::new(file, "memory.hbm_gib");
         field.value(&gib.to_string(), &unknown.problem(), &unknown.allowed())
     })?;
+    let (making, published) = found.chip.read(energies, file)?;
     Ok(Hardware {
         name: file.to_owned(),
         summary: found.summary.clone(),
         framework: found.launchable.as_deref().map(|name| framework(name, file)).transpose()?,
         design: design(&found, file)?,
         physics,
+        making,
+        published,
     })
 }
 
@@ -115,6 +156,8 @@ struct RawFile {
     physics: RawPhysics,
     #[serde(default)]
     network: RawNetwork,
+    #[serde(default)]
+    chip: RawChip,
 }
 
 /// The framework of that name.
@@ -181,6 +224,19 @@ struct RawPhysics {
 }
 
 impl RawPhysics {
+    /// The energies that the file gives for itself.
+    fn given_energies(&self, file: &str) -> Result<GivenEnergies, InputError> {
+        let given = |name: &str, value: Option<f64>, factor: f64, high: f64| {
+            let field = Field::new(file, &format!("physics.{name}"));
+            value.map(|value| field.scaled(value, factor, 0.0, high)).transpose()
+        };
+        Ok(GivenEnergies {
+            hbm_fj: given("hbm_pj_per_8_bytes", self.hbm_pj_per_8_bytes, 1e3, 1e6)?,
+            network_fj_per_byte: given("network_pj_per_bit", self.network_pj_per_bit, 8e3, 1e6)?,
+            static_uw_per_mm2: given("static_w_per_mm2", self.static_w_per_mm2, 1e6, 1e3)?,
+        })
+    }
+
     /// Takes from `base` what is missing; a local bandwidth that is missing follows from the
     /// array and is not taken.
     fn fill_in(&mut self, base: Self) {
@@ -327,12 +383,75 @@ mod tests {
         for name in preset_names() {
             let found = preset(&name, "--design").unwrap();
             Accelerator::new(found.design, &found.physics).unwrap();
+            let found = found.in_process("--design").unwrap();
+            if let Some(making) = found.making {
+                making.accelerator(found.design, &found.physics).unwrap();
+                making.figures(&found.design, &found.physics, &found.published).unwrap();
+            }
         }
     }
 
     #[test]
+    fn a_part_has_the_energies_of_its_process_and_those_that_its_file_gives() {
+        let text = preset_text("h100-sxm").unwrap();
+        let own =
+            text.replace("hbm_gb_per_s = 3352", "hbm_gb_per_s = 3352\nhbm_pj_per_8_bytes = 7");
+        let read = |text: &str| hardware(text, "own.toml").unwrap().in_process("").unwrap().physics;
+        let (plain, own) = (read(text), read(&own));
+        // 3.9 pJ per bit for 64 bits, and 12 % of losses.
+        assert_eq!((plain.hbm_fj, own.hbm_fj), (279_552, 7_000));
+        assert_eq!(plain.energies, own.energies);
+        let published = preset("icml24", "").unwrap().in_process("").unwrap().physics.energies;
+        assert_eq!(published, ChipEnergies::PUBLISHED);
+        assert!(plain.energies.mac_fj < published.mac_fj + published.register_fj);
+    }
+
+    #[test]
+    fn a_chip_that_says_too_little_or_nonsense_is_refused_by_name() {
+        let good = preset_text("h100-sxm").unwrap();
+        let cases = [
+            (
+                "process_nm = 5 ",
+                "process_nm = 4 ",
+                "`chip.process_nm = 4` is a process without a table",
+            ),
+            ("process_nm = 5 ", "# ", "`chip.process_nm` is missing"),
+            ("memory = \"hbm3\"", "memory = \"hbm33\"", "did you mean `hbm3`"),
+            ("stacks = 5 ", "stacks = -5 ", "expected a whole number"),
+            ("sites = 6 ", "sites = 4 ", "`chip.sites = 4` is out of range; allowed are 5 to"),
+            ("links_gb_per_s = 450", "links_gb_per_s = -1", "`chip.links_gb_per_s = -1`"),
+            ("value = 3320", "value = -3320", "`chip.published.cost_usd.value = -3320`"),
+            ("physical = 144", "physical = 0", "`chip.multiprocessors.physical = 0`"),
+            ("tdp_w", "tdp", "unknown field `tdp`"),
+        ];
+        for (from, to, expected) in cases {
+            assert!(good.contains(from), "{from}");
+            let error = hardware(&good.replacen(from, to, 1), "mine.toml").unwrap_err().to_string();
+            assert!(error.starts_with("mine.toml: ") && error.contains(expected), "{error}");
+        }
+        let fast = good.replace("clock_ghz = 1.83 ", "clock_ghz = 2.5 ");
+        let error = hardware(&fast, "mine.toml").unwrap().in_process("mine.toml").unwrap_err();
+        assert!(error.to_string().contains("at most 2124 MHz"), "{error}");
+    }
+
+    #[test]
     fn presets_reach_the_public_peak() {
-        for (name, teraflops) in [("tpuv4", 275.0), ("a100-80g", 312.0), ("h100-sxm", 989.4)] {
+        for (name, teraflops) in [
+            ("tpuv4", 275.0),
+            ("a100-80g", 312.0),
+            ("a100-40g", 312.0),
+            ("h100-sxm", 989.4),
+            ("h200-sxm", 989.4),
+            ("h800-sxm", 989.4),
+            ("b200", 2250.0),
+            ("l40s", 362.0),
+            ("mi300x", 1307.4),
+            ("gaudi3", 1835.0),
+            ("trainium2", 667.0),
+            ("tpuv5e", 197.0),
+            ("tpuv5p", 459.0),
+            ("tpuv6e", 918.0),
+        ] {
             let found = preset(name, "--design").unwrap();
             let chip = Accelerator::new(found.design, &found.physics).unwrap();
             let peak = chip.peak_flops_per_second() as f64 / 1e12;

@@ -88,7 +88,7 @@ pub fn jobs(text: &str, file: &str, default: &Hardware) -> Result<Vec<Job>, Inpu
                 None => default,
                 Some(name) if known.contains_key(name) => &known[name],
                 Some(name) => {
-                    let found = preset(name, &place)?;
+                    let found = preset(name, &place)?.in_process(&place)?;
                     known.entry(name.clone()).or_insert(found)
                 }
             };

@@ -5,6 +5,7 @@
 
 pub mod batch;
 mod builtin;
+mod chip;
 pub mod conventions;
 pub mod decimal;
 mod error;

@@ -26,6 +26,7 @@ use crate::hardware::Candidate;
 use crate::hardware::Cluster;
 use crate::hardware::Design;
 use crate::hardware::Knob;
+use crate::hardware::chip::PublishedFigures;
 use crate::hardware::network::Network;
 use crate::model::Attention;
 use crate::model::Model;
@@ -280,16 +281,26 @@ pub fn accelerator(
         None => preset(name, file)?,
     };
     found.design = turned(found.design, knobs, file)?;
+    if !knobs.is_empty() {
+        // What is public of a part says nothing of another.
+        found.published = PublishedFigures::default();
+    }
     if conventions.replaces_physics {
         found.physics = preset(conventions.hardware, file)?.physics;
+        found.making = None;
     }
+    found = found.in_process(file)?;
     if let Some(&gib) = knobs.get("hbm_gib") {
         let field = Field::new(file, "hbm_gib");
         found.physics.hbm.knows(gib).map_err(|unknown| {
             field.value(&gib.to_string(), &unknown.to_string(), "give a size that is known")
         })?;
     }
-    let chip = Accelerator::new(found.design, &found.physics).map_err(|reason| {
+    let chip = match &found.making {
+        Some(making) => making.accelerator(found.design, &found.physics),
+        None => Accelerator::new(found.design, &found.physics),
+    };
+    let chip = chip.map_err(|reason| {
         let field = Field::new(file, "hardware");
         field.value(&printable(name), &reason.to_string(), "turn a knob, or choose another")
     })?;

@@ -6,6 +6,8 @@ use std::io::Write;
 use serde_json::Value;
 use serde_json::json;
 
+use super::part;
+use super::part::Part;
 use super::quantity::bytes;
 use super::quantity::grouped;
 use super::quantity::percent;
@@ -17,7 +19,7 @@ use crate::hardware::Use;
 use crate::units::Area;
 
 /// The parts, bandwidths and balance of one accelerator.
-pub fn text(chip: &Accelerator, name: &str, out: &mut dyn Write) -> io::Result<()> {
+pub fn text(chip: &Accelerator, name: &str, part: &Part, out: &mut dyn Write) -> io::Result<()> {
     let design = chip.design();
     let (tensor, vector) = (chip.tensor(Use::Spread), chip.vector(Use::Spread));
     let clock = chip.clock().as_hertz() as f64;
@@ -44,17 +46,9 @@ pub fn text(chip: &Accelerator, name: &str, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "  HBM             {:>10}", bytes(design.hbm))?;
     writeln!(out, "  clock           {:>10}", si(clock, "Hz"))?;
 
-    writeln!(out, "\narea (22 nm)      {:>10}", millimetres(chip.total_area()))?;
-    for (part, area) in chip.area().parts() {
-        let share = area.0 as f64 / chip.total_area().0 as f64;
-        writeln!(out, "  {part:<20}{:>14} {:>8}", millimetres(area), percent(share))?;
+    if part.making.is_none() {
+        published_area(chip, out)?;
     }
-    writeln!(
-        out,
-        "  at rest it draws {} (0.15 W per mm² unless its file says otherwise: an assumption)",
-        si(chip.static_power_uw() as f64 / 1e6, "W")
-    )?;
-
     writeln!(out, "\npeak              {:>14}", si(peak, "FLOP/s"))?;
     writeln!(
         out,
@@ -93,11 +87,30 @@ pub fn text(chip: &Accelerator, name: &str, out: &mut dyn Write) -> io::Result<(
             "\nA buffer's size is not tabled: its area and energy are interpolated on a log scale."
         )?;
     }
+    part::text(part, out)?;
+    if part.making.is_some() {
+        let at_rest = si(chip.static_power_uw() as f64 / 1e6, "W");
+        writeln!(out, "at rest it draws {at_rest}: leakage, memory, and losses of regulators")?;
+    }
     Ok(())
 }
 
+/// The area by the published table of 22 nm.
+fn published_area(chip: &Accelerator, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\narea (22 nm)      {:>10}", millimetres(chip.total_area()))?;
+    for (part, area) in chip.area().parts() {
+        let share = area.0 as f64 / chip.total_area().0 as f64;
+        writeln!(out, "  {part:<20}{:>14} {:>8}", millimetres(area), percent(share))?;
+    }
+    writeln!(
+        out,
+        "  at rest it draws {} (0.15 W per mm² unless its file says otherwise: an assumption)",
+        si(chip.static_power_uw() as f64 / 1e6, "W")
+    )
+}
+
 /// The same for programs.
-pub fn value(chip: &Accelerator, name: &str) -> Value {
+pub fn value(chip: &Accelerator, name: &str, part: &Part) -> Value {
     let design = chip.design();
     let tensor = chip.tensor(Use::Spread);
     let parts: serde_json::Map<String, Value> = chip
@@ -133,6 +146,7 @@ pub fn value(chip: &Accelerator, name: &str) -> Value {
             chip.peak_flops_per_second() as f64
                 / chip.hbm_bandwidth().as_bytes_per_second() as f64,
         "buffers_interpolated": chip.buffers_interpolated(),
+        "chip": part::value(part),
     })
 }
 

@@ -11,6 +11,7 @@ pub mod html;
 pub mod inspect;
 pub mod models;
 pub mod outcome;
+pub mod part;
 pub mod placement;
 pub mod plot;
 pub mod quantity;

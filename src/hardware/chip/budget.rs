@@ -152,7 +152,7 @@ impl Budget {
 }
 
 /// Why a chip has no die.
-fn no_die(chip: &Chip, technology: &Technology) -> OverBudget {
+pub(super) fn no_die(chip: &Chip, technology: &Technology) -> OverBudget {
     let fits = |sites: u64| {
         let mut turned = *chip;
         turned.memory.sites = sites;
@@ -166,7 +166,7 @@ fn no_die(chip: &Chip, technology: &Technology) -> OverBudget {
 }
 
 /// Why a chip has no power.
-fn no_power(chip: &Chip, technology: &Technology) -> OverBudget {
+pub(super) fn no_power(chip: &Chip, technology: &Technology) -> OverBudget {
     match technology.supply(chip.clock_mhz) {
         Some(_) => OverBudget::Beyond,
         None => OverBudget::Clock {

@@ -2,6 +2,8 @@
 
 use super::Chip;
 use super::OffChipMemory;
+use crate::hardware::network::Level;
+use crate::hardware::network::Network;
 use crate::hardware::technology::Constant;
 use crate::hardware::technology::MemoryConstant;
 use crate::hardware::technology::Technology;
@@ -69,6 +71,22 @@ pub struct Ownership {
     pub building: Money,
     /// Electricity.
     pub energy: Money,
+}
+
+impl LinkTier {
+    /// How so many GB/s of links are wired in a network, and the cards that leave a node: links of a
+    /// torus or inside a node are scaled up, a flat network and what is between nodes is switched.
+    pub fn of_network(network: &Network, links_gb_per_s: u64) -> Vec<(u64, Self)> {
+        let Network::Levels(levels) = network else {
+            return vec![(links_gb_per_s, Self::ScaleUp)];
+        };
+        let gb_per_s =
+            |level: &Level| level.link.bandwidth.as_bytes_per_second().div_ceil(1_000_000_000);
+        let beyond: Vec<(u64, Self)> =
+            levels.levels().skip(1).map(|level| (gb_per_s(level), Self::ScaleOut)).collect();
+        let nearest = if beyond.is_empty() { Self::ScaleOut } else { Self::ScaleUp };
+        std::iter::once((links_gb_per_s, nearest)).chain(beyond).collect()
+    }
 }
 
 /// π, in thousand-millionths.

@@ -16,6 +16,7 @@ mod carbon;
 mod cost;
 mod edge;
 mod knobs;
+mod part;
 mod power;
 #[cfg(test)]
 mod properties;
@@ -42,6 +43,13 @@ pub use edge::least_die;
 pub use knobs::CHIP_KNOBS;
 pub use knobs::ChipKnob;
 pub use knobs::ChipKnobs;
+pub use part::Die;
+pub use part::GivenEnergies;
+pub use part::Making;
+pub use part::Multiprocessors;
+pub use part::PartFigures;
+pub use part::PublishedFigures;
+pub use part::Sourced;
 pub use power::Activity;
 pub use power::ChipPower;
 
