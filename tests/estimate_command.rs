@@ -119,6 +119,9 @@ fn a_part_whose_knobs_are_turned_is_another() {
     let found = phaze(&["designs", "--design", "h100-sxm", "--tensor-cores", "140"], "");
     let text = String::from_utf8(found.stdout).unwrap();
     assert!(text.contains("made in 5 nm") && !text.contains("814.0"), "{text}");
+    let large = phaze(&["designs", "--design", "tpuv4", "--tensor-cores", "64"], "");
+    let text = String::from_utf8(large.stdout).unwrap();
+    assert!(text.contains("no reticle holds it: 858.0 mm² are the most"), "{text}");
     let huge = phaze(&["designs", "--design", "h100-sxm", "--glb-mib", "1000000"], "");
     assert!(String::from_utf8(huge.stdout).unwrap().contains("larger than a wafer"));
 }

@@ -124,14 +124,16 @@ pub enum Unbuildable {
     },
     /// No die has the edge for memory and links.
     #[error(
-        "no die of one reticle holds {stacks} stacks of memory and {gb_per_s} GB/s of links; \
-         take fewer of either"
+        "no die of one reticle has the edge for {stacks} stacks of memory and {gb_per_s} GB/s of \
+         links; at most {most} stacks fit beside such links"
     )]
     NoDie {
         /// Stacks.
         stacks: u64,
         /// Links, per direction.
         gb_per_s: u64,
+        /// The most stacks that would do.
+        most: u64,
     },
     /// How long products take is not known.
     #[error("how long products of fp8 take is not modelled; take bf16")]
@@ -255,7 +257,12 @@ impl Accelerator {
         tensor.can_hold_a_tile()?;
         let one = CoreSpec { count: 1, glb: Bytes(design.glb.0 / design.tensor_cores), ..tensor };
         one.can_hold_a_tile()?;
-        let buffers = [design.local, design.vector_local, design.glb];
+        let (local, glb) = ([design.local, design.vector_local], [design.glb]);
+        let buffers: Vec<Bytes> = match physics.energies.buffers {
+            BufferEnergies::Published => [&local[..], &glb].concat(),
+            BufferEnergies::OfProcess { local: 0, .. } => Vec::new(),
+            BufferEnergies::OfProcess { .. } => local.to_vec(),
+        };
         Ok(Self {
             design,
             tensor,
@@ -333,7 +340,7 @@ impl Accelerator {
         self.static_uw
     }
 
-    /// Whether a buffer's area and energy were interpolated because its size is not tabled.
+    /// Whether what a buffer takes was interpolated because its size is not in the published table.
     pub fn buffers_interpolated(&self) -> bool {
         self.interpolated
     }

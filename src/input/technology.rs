@@ -293,6 +293,17 @@ mod tests {
     }
 
     #[test]
+    fn assumptions_are_told_from_what_is_known() {
+        let found = of_process(5, "", "").unwrap();
+        let assumed: Vec<Constant> = found.assumptions().collect();
+        assert!(assumed.contains(&Constant::TopLevel) && !assumed.contains(&Constant::Wafer));
+        let hbm3e = found.generation("hbm3e").unwrap();
+        let assumed: Vec<MemoryConstant> = found.memory_assumptions(hbm3e).collect();
+        let expected = [MemoryConstant::Phy, MemoryConstant::Controller, MemoryConstant::Energy];
+        assert_eq!(assumed, expected);
+    }
+
+    #[test]
     fn a_process_without_a_table_is_answered_with_the_nearest() {
         for (nm, nearest) in [(4, "nearest is 3"), (6, "nearest is 5"), (28, "nearest is 16")] {
             let error = of_process(nm, "--process", "process").unwrap_err().to_string();

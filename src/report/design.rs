@@ -82,10 +82,8 @@ pub fn text(chip: &Accelerator, name: &str, part: &Part, out: &mut dyn Write) ->
         n => writeln!(out, "  one read of the global buffer serves at most {n} cores")?,
     }
     if chip.buffers_interpolated() {
-        writeln!(
-            out,
-            "\nA buffer's size is not tabled: its area and energy are interpolated on a log scale."
-        )?;
+        let what = if part.making.is_some() { "energy is" } else { "area and energy are" };
+        writeln!(out, "\nA buffer's size is not tabled: its {what} interpolated on a log scale.")?;
     }
     part::text(part, out)?;
     if part.making.is_some() {

@@ -123,7 +123,12 @@ fn silicon(found: &Modelled, published: &PublishedFigures, out: &mut dyn Write) 
         let whole = die.total();
         let differs = compared(whole.0, published.die.as_ref().map(|die| die.value.0));
         line("die", &millimetres(whole), &of_area(published, &differs), out)?;
-        return parts(&die.parts(), whole.0, |area| area.0, |area| millimetres(*area), out);
+        parts(&die.parts(), whole.0, |area| area.0, |area| millimetres(*area), out)?;
+        let reticle = found.making.technology.reticle();
+        if whole > reticle {
+            writeln!(out, "  no reticle holds it: {} are the most", millimetres(reticle))?;
+        }
+        return Ok(());
     }
     let dies = found.making.dies.iter().map(|die| {
         let nm = die.technology.process_nm;
@@ -302,6 +307,7 @@ fn modelled_value(found: &Modelled) -> Value {
         "process_nm": technology.process_nm,
         "die_mm2": figures.die.map(|die| die.total().square_millimetres()),
         "die_parts_mm2": figures.die.map(|die| mm2(die.parts())),
+        "reticle_mm2": technology.reticle().square_millimetres(),
         "silicon_mm2": figures.silicon.square_millimetres(),
         "tdp_w": figures.tdp.total().watts(),
         "tdp_parts_w": watts(figures.tdp.parts()),

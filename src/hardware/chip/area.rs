@@ -85,7 +85,16 @@ impl DieArea {
 
     /// Each part with the name a reader knows it by; those that a chip has none of are left out.
     pub fn parts(&self) -> Vec<(&'static str, Area)> {
-        let mut parts = vec![
+        self.all().into_iter().filter(|(_, area)| *area > Area::ZERO).collect()
+    }
+
+    /// The whole die.
+    pub fn total(&self) -> Area {
+        self.all().into_iter().map(|(_, area)| area).sum()
+    }
+
+    fn all(&self) -> [(&'static str, Area); 13] {
+        [
             ("arrays", self.arrays),
             ("vector lanes", self.lanes),
             ("control", self.control),
@@ -99,14 +108,7 @@ impl DieArea {
             ("memory interfaces", self.memory_interfaces),
             ("links", self.links),
             ("asked for by the edge", self.edge),
-        ];
-        parts.retain(|(_, area)| *area > Area::ZERO);
-        parts
-    }
-
-    /// The whole die.
-    pub fn total(&self) -> Area {
-        self.parts().into_iter().map(|(_, area)| area).sum()
+        ]
     }
 }
 

@@ -5,6 +5,7 @@ use super::Chip;
 use super::ChipCost;
 use super::ChipPower;
 use super::DieArea;
+use crate::hardware::Unbuildable;
 use crate::hardware::technology::Constant;
 use crate::hardware::technology::Technology;
 use crate::units::Area;
@@ -100,6 +101,11 @@ impl ChipFigures {
     /// What a chip takes, or why it cannot be made at all.
     pub fn of(chip: &Chip, technology: &Technology) -> Result<Self, OverBudget> {
         let die = DieArea::of(chip, technology).ok_or_else(|| no_die(chip, technology))?;
+        Self::with_die(chip, die, technology)
+    }
+
+    /// The same of a chip whose die is known.
+    fn with_die(chip: &Chip, die: DieArea, technology: &Technology) -> Result<Self, OverBudget> {
         let tdp = ChipPower::of(chip, die.total(), Activity::Sustained, technology)
             .ok_or_else(|| no_power(chip, technology))?;
         let cost = ChipCost::of(chip, die.total(), technology).ok_or(OverBudget::Beyond)?;
@@ -119,11 +125,7 @@ impl Budget {
 
     /// The largest die: that of the budget or of a reticle.
     pub fn largest_die(&self, technology: &Technology) -> Area {
-        let reticle = technology
-            .value(Constant::ReticleShort)
-            .saturating_mul(technology.value(Constant::ReticleLong))
-            .saturating_mul(1_000_000);
-        self.area.min(Area(reticle))
+        self.area.min(technology.reticle())
     }
 
     /// Whether a chip keeps within it.
@@ -131,14 +133,15 @@ impl Budget {
         self.check(chip, technology).is_ok()
     }
 
-    /// What a chip takes, or the first limit that it exceeds: of its edge and clock, then of area,
-    /// power and price.
+    /// What a chip takes, or the first limit that it exceeds: of its edge and area, of its clock and
+    /// power, of its price.
     pub fn check(&self, chip: &Chip, technology: &Technology) -> Result<ChipFigures, OverBudget> {
-        let figures = ChipFigures::of(chip, technology)?;
-        let (die, allowed) = (figures.die.total(), self.largest_die(technology));
-        if die > allowed {
-            return Err(OverBudget::Area { found: die, allowed });
+        let die = DieArea::of(chip, technology).ok_or_else(|| no_die(chip, technology))?;
+        let (found, allowed) = (die.total(), self.largest_die(technology));
+        if found > allowed {
+            return Err(OverBudget::Area { found, allowed });
         }
+        let figures = ChipFigures::with_die(chip, die, technology)?;
         let tdp = figures.tdp.total();
         if tdp > self.tdp {
             return Err(OverBudget::Tdp { found: tdp, allowed: self.tdp });
@@ -153,16 +156,36 @@ impl Budget {
 
 /// Why a chip has no die.
 pub(super) fn no_die(chip: &Chip, technology: &Technology) -> OverBudget {
-    let fits = |sites: u64| {
+    let sites = chip.memory.sites;
+    match most_sites(chip, technology) {
+        most if most < sites => OverBudget::Edge { sites, gb_per_s: chip.links_gb_per_s, most },
+        _ => OverBudget::Beyond,
+    }
+}
+
+/// The most stacks, up to those that a chip has, that a die has the edge for beside its links.
+fn most_sites(chip: &Chip, technology: &Technology) -> u64 {
+    let fits = |sites: &u64| {
         let mut turned = *chip;
-        turned.memory.sites = sites;
+        turned.memory.sites = *sites;
         super::least_die(&turned, technology).is_some()
     };
-    if fits(chip.memory.sites) {
-        return OverBudget::Beyond;
+    let own = chip.memory.sites;
+    // More stacks need more edge, and no reticle has the edge for sixty-four.
+    if fits(&own) { own } else { (0..own.min(64)).rev().find(fits).unwrap_or(0) }
+}
+
+impl From<OverBudget> for Unbuildable {
+    /// What cannot be made at all; what only exceeds a budget can.
+    fn from(reason: OverBudget) -> Self {
+        match reason {
+            OverBudget::Edge { sites, gb_per_s, most } => {
+                Self::NoDie { stacks: sites, gb_per_s, most }
+            }
+            OverBudget::Clock { mhz, process_nm, most } => Self::Clock { mhz, process_nm, most },
+            _ => Self::TooLarge,
+        }
     }
-    let most = (0..chip.memory.sites.min(64)).rev().find(|&sites| fits(sites)).unwrap_or(0);
-    OverBudget::Edge { sites: chip.memory.sites, gb_per_s: chip.links_gb_per_s, most }
 }
 
 /// Why a chip has no power.

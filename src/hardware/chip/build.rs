@@ -5,6 +5,8 @@ use super::ChipKnobs;
 use super::Cores;
 use super::DieArea;
 use super::Precision;
+use super::budget::no_die;
+use super::budget::no_power;
 use super::power::mac_femtojoules;
 use crate::hardware::Accelerator;
 use crate::hardware::AreaBreakdown;
@@ -15,12 +17,17 @@ use crate::hardware::HbmBandwidth;
 use crate::hardware::Physics;
 use crate::hardware::Port;
 use crate::hardware::Unbuildable;
+use crate::hardware::network::Link;
+use crate::hardware::network::Network;
+use crate::hardware::network::Torus;
 use crate::hardware::sram::ACCESS_BYTES;
 use crate::hardware::technology::Constant;
 use crate::hardware::technology::MemoryConstant;
 use crate::hardware::technology::Technology;
 use crate::units::Area;
+use crate::units::Bandwidth;
 use crate::units::Frequency;
+use crate::units::Time;
 
 impl ChipKnobs {
     /// Its cores and memories.
@@ -72,8 +79,7 @@ impl ChipKnobs {
             return Err(Unbuildable::Precision);
         }
         let chip = self.chip(technology);
-        let die = DieArea::of(&chip, technology)
-            .ok_or(Unbuildable::NoDie { stacks: self.stacks, gb_per_s: self.links_gb_per_s })?;
+        let die = DieArea::of(&chip, technology).ok_or_else(|| no_die(&chip, technology))?;
         let physics = self.physics(technology, base)?;
         Accelerator::with_area(self.design(technology), &physics, die.breakdown())
     }
@@ -91,11 +97,7 @@ impl Chip {
         technology: &Technology,
     ) -> Result<Physics, Unbuildable> {
         let of = |constant| technology.of(constant);
-        let supply = technology.supply(self.clock_mhz).ok_or_else(|| Unbuildable::Clock {
-            mhz: self.clock_mhz,
-            process_nm: technology.process_nm,
-            most: technology.highest_clock_mhz(),
-        })?;
+        let supply = technology.supply(self.clock_mhz).ok_or_else(|| no_power(self, technology))?;
         let (supply, loss) = (u128::from(supply), 1000 + of(Constant::RegulatorLoss));
         // Thousandths of process, supply, supply and regulators.
         let scale = of(Constant::LogicEnergy) * supply * supply * loss;
@@ -146,6 +148,21 @@ impl DieArea {
     }
 }
 
+/// The network of a chip with six ports that share its links, as the most cubic torus of so many
+/// devices; a single device has neighbours of the same rate.
+pub fn torus_of_links(links_gb_per_s: u64, devices: u64, latency: Time) -> Network {
+    let rate = links_gb_per_s.saturating_mul(1_000_000_000) / TORUS_PORTS;
+    let bandwidth = Bandwidth::bytes_per_second(rate.max(1)).expect("one is not zero");
+    let link = Link { bandwidth, latency };
+    match Torus::new(&cubic_torus(devices), link) {
+        Ok(torus) => Network::Torus(torus),
+        Err(_) => Network::flat(link),
+    }
+}
+
+/// Ports of a chip in a torus of three dimensions.
+const TORUS_PORTS: u64 = 6;
+
 /// The sides of the most cubic box of so many devices, the shortest first; a side of one device is
 /// left out.
 pub fn cubic_torus(devices: u64) -> Vec<u64> {
@@ -193,6 +210,14 @@ mod tests {
     }
 
     #[test]
+    fn six_ports_share_the_links() {
+        let network = torus_of_links(600, 64, Time(7));
+        assert_eq!(network.nearest_bandwidth().as_bytes_per_second(), 100_000_000_000);
+        assert!(matches!(network, Network::Torus(torus) if torus.dims().eq([4, 4, 4])));
+        assert!(torus_of_links(600, 1, Time(7)).is_flat());
+    }
+
+    #[test]
     fn an_accelerator_has_the_die_of_its_chip() {
         let technology = technology();
         let base = physics();
@@ -213,7 +238,7 @@ mod tests {
         let fast = ChipKnobs { clock_mhz: 3000, ..example() };
         assert!(refused(fast).contains("at most 2124 MHz"), "{}", refused(fast));
         let many = ChipKnobs { stacks: 7, ..example() };
-        assert!(refused(many).contains("7 stacks"), "{}", refused(many));
+        assert!(refused(many).contains("at most 6 stacks"), "{}", refused(many));
         let fp8 = ChipKnobs { precision: Precision::Fp8, ..example() };
         assert!(refused(fp8).contains("fp8"));
         let none = ChipKnobs { tensor_cores: 0, ..example() };

@@ -33,6 +33,7 @@ pub use budget::Budget;
 pub use budget::ChipFigures;
 pub use budget::OverBudget;
 pub use build::cubic_torus;
+pub use build::torus_of_links;
 pub use carbon::Carbon;
 pub use cost::ChipCost;
 pub use cost::DieLot;

@@ -248,11 +248,12 @@ impl Making {
         design: Design,
         physics: &Physics,
     ) -> Result<Accelerator, Unbuildable> {
+        let (chip, technology) = (self.chip(&design, physics), &self.technology);
         let area = match self.given_silicon() {
             Some(dies) => AreaBreakdown::of_whole(dies),
-            None => DieArea::of(&self.chip(&design, physics), &self.technology)
-                .ok_or(Unbuildable::NoDie { stacks: self.sites, gb_per_s: self.links_gb_per_s })?
-                .breakdown(),
+            None => {
+                DieArea::of(&chip, technology).ok_or_else(|| no_die(&chip, technology))?.breakdown()
+            }
         };
         Accelerator::with_area(design, physics, area)
     }

@@ -108,7 +108,16 @@ impl ChipPower {
 
     /// Each part with the name a reader knows it by; those that a chip has none of are left out.
     pub fn parts(&self) -> Vec<(&'static str, Power)> {
-        let mut parts = vec![
+        self.all().into_iter().filter(|(_, power)| *power > Power::ZERO).collect()
+    }
+
+    /// The whole chip with its memory.
+    pub fn total(&self) -> Power {
+        self.all().into_iter().map(|(_, power)| power).sum()
+    }
+
+    fn all(&self) -> [(&'static str, Power); 8] {
+        [
             ("arrays", self.arrays),
             ("vector lanes", self.lanes),
             ("global buffer", self.global_buffer),
@@ -117,14 +126,7 @@ impl ChipPower {
             ("links", self.links),
             ("leakage", self.leakage),
             ("voltage regulators", self.regulators),
-        ];
-        parts.retain(|(_, power)| *power > Power::ZERO);
-        parts
-    }
-
-    /// The whole chip with its memory.
-    pub fn total(&self) -> Power {
-        self.parts().into_iter().map(|(_, power)| power).sum()
+        ]
     }
 }
 

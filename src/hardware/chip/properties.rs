@@ -9,6 +9,8 @@ use crate::hardware::ChipEnergies;
 use crate::hardware::HbmBandwidth;
 use crate::hardware::Physics;
 use crate::hardware::Port;
+use crate::hardware::Use;
+use crate::hardware::network::Levels;
 use crate::hardware::network::Link;
 use crate::hardware::network::Network;
 use crate::hardware::technology::Constant;
@@ -306,9 +308,11 @@ fn each_limit_of_a_budget_is_named_where_it_is_exceeded() {
     );
     let poor = Budget { price: Some(crate::units::Money(less(cost.0))), ..exact };
     assert!(poor.check(&chip, &technology).unwrap_err().to_string().contains("to make"));
-    let huge = ChipKnobs { tensor_cores: 200, ..example() }.chip(&technology);
-    let refused = open.check(&huge, &technology).unwrap_err().to_string();
-    assert!(refused.contains("858.0 are allowed"), "{refused}");
+    for tensor_cores in [200, 1 << 16] {
+        let huge = ChipKnobs { tensor_cores, ..example() }.chip(&technology);
+        let refused = open.check(&huge, &technology).unwrap_err().to_string();
+        assert!(refused.contains("858.0 are allowed"), "{refused}");
+    }
     let many = ChipKnobs { stacks: 9, ..example() }.chip(&technology);
     let refused = open.check(&many, &technology).unwrap_err().to_string();
     assert!(refused.contains("at most 6 stacks"), "{refused}");
@@ -335,4 +339,33 @@ fn owning_a_chip_costs_what_its_parts_say() {
     let bought = Ownership::of_buyer(&cost, watts, &links, &technology);
     assert_eq!(bought.chip.0, (cost.total().0 * 1000).div_ceil(120));
     assert_eq!(bought.masks_and_design.0, 0);
+}
+
+#[test]
+fn links_inside_nodes_and_along_a_torus_are_scaled_up_and_others_switched() {
+    let link = |gb: u64| Link {
+        bandwidth: Bandwidth::bytes_per_second(gb * 1_000_000_000).unwrap(),
+        latency: Time(0),
+    };
+    let nodes = Network::Levels(Levels::nodes(8, link(450), link(50)).unwrap());
+    let tiers = |network: &Network| LinkTier::of_network(network, 450);
+    assert_eq!(tiers(&nodes), [(450, LinkTier::ScaleUp), (50, LinkTier::ScaleOut)]);
+    assert_eq!(tiers(&Network::flat(link(50))), [(450, LinkTier::ScaleOut)]);
+    assert_eq!(tiers(&torus_of_links(450, 64, Time(0))), [(450, LinkTier::ScaleUp)]);
+}
+
+#[test]
+fn a_chip_of_knobs_leaks_and_rests_as_its_power_says() {
+    let technology = technology();
+    let built = example().accelerator(&technology, &physics()).unwrap();
+    let chip = example().chip(&technology);
+    let power = ChipPower::of(&chip, built.total_area(), Activity::Sustained, &technology).unwrap();
+    let at_rest = (power.leakage.watts() + power.memory_at_rest.watts()) * 1.12;
+    let found = built.static_power_uw() as f64 / 1e6;
+    assert!((found / at_rest - 1.0).abs() < 1e-3, "{found} {at_rest}");
+    // Every array busy in every cycle takes what the highest power says of arrays.
+    let mac = built.tensor(Use::Spread).energies.mac as f64 / 1e15;
+    let busy = mac * chip.macs() as f64 * 1.6e9;
+    let peak = ChipPower::of(&chip, built.total_area(), Activity::Peak, &technology).unwrap();
+    assert!((busy / (peak.arrays.watts() * 1.12) - 1.0).abs() < 5e-3, "{busy} {peak:?}");
 }

@@ -11,6 +11,8 @@ mod voltage;
 
 use std::collections::BTreeMap;
 
+use crate::units::Area;
+
 pub use constants::Constant;
 pub use constants::ConstantRow;
 pub use memory::Generation;
@@ -116,6 +118,29 @@ impl Technology {
         let mut turned = self.clone();
         turned.values[constant as usize] = value.min(Self::LARGEST);
         turned
+    }
+
+    /// The constants that are assumed, in the order of the table: those whose error nobody knows.
+    pub fn assumptions(&self) -> impl Iterator<Item = Constant> {
+        let rows = Constant::ROWS.iter().map(|row| row.constant);
+        rows.filter(|&constant| self.origin(constant).mark == Mark::Assumed)
+    }
+
+    /// The constants of a generation of memory that are assumed.
+    pub fn memory_assumptions(
+        &self,
+        generation: Generation,
+    ) -> impl Iterator<Item = MemoryConstant> {
+        let memory = self.memory(generation);
+        let rows = MemoryConstant::ROWS.into_iter().map(|row| row.0);
+        rows.filter(|&constant| memory.origin(constant).mark == Mark::Assumed)
+    }
+
+    /// The largest die that can be exposed at once.
+    pub fn reticle(&self) -> Area {
+        let (short, long) = (self.value(Constant::ReticleShort), self.value(Constant::ReticleLong));
+        // A square micrometre has a million square nanometres.
+        Area(short.saturating_mul(long).saturating_mul(1_000_000))
     }
 
     /// What the supply must be for a clock.
