@@ -200,6 +200,12 @@ fn operations_of_every_family_equal_its_closed_form() {
         ("phi-4", (40 + 10 + 10 + 40) * 128 * 5120 + 3 * 5120 * 17_920, 5120 * 100_352),
         ("gemma3-27b", (32 + 16 + 16 + 32) * 128 * 5376 + 3 * 5376 * 21_504, 5376 * 262_208),
         ("nemotron-340b", (96 + 8 + 8 + 96) * 192 * 18_432 + 2 * 18_432 * 73_728, 18_432 * 256_000),
+        // Two of eight experts, and a router.
+        (
+            "mixtral-8x7b",
+            (32 + 8 + 8 + 32) * 128 * 4096 + 4096 * 8 + 2 * 3 * 4096 * 14_336,
+            4096 * 32_000,
+        ),
         ("qwen2-7b", (28 + 4 + 4 + 28) * 128 * 3584 + 3 * 3584 * 18_944, 3584 * 152_064),
     ];
     for (name, layer, head) in configs {
@@ -218,6 +224,22 @@ fn operations_of_every_family_equal_its_closed_form() {
         "hidden_act": "silu"}"#;
     let qwen3 = input::hf_config::read("qwen3", qwen3).unwrap();
     check_closed_form(&qwen3, (16 + 8 + 8 + 16) * 128 * 1024 + 3 * 1024 * 3072, 1024 * 151_936);
+}
+
+#[test]
+fn operations_of_latent_attention_and_experts_equal_their_closed_form() {
+    let model = input::model("deepseek-v3").unwrap();
+    let [h, a, q, kv, s] = [7168_u128, 128, 1536, 512, 4096];
+    let latent = h * q + q * a * 192 + h * (kv + 64) + kv * a * 256 + a * 128 * h;
+    let dense = latent + 3 * h * 18_432;
+    // Eight experts and the shared one, and a router over 256.
+    let mixture = latent + 9 * 3 * h * 2048 + h * 256;
+    let weights = 3 * dense + 58 * mixture + h * 129_280;
+    let attention = 61 * s * s * a * (192 + 128);
+    let share = share(&model, Setting { sequence: 4096, ..setting(&model) });
+    assert_eq!(training_flops(&share), 3 * 2 * (s * weights + attention));
+    let kept: Vec<u64> = share.kinds.iter().map(|kind| kind.parameters).collect();
+    assert_eq!(kept[2] - kept[1], 11_507_286_272 - (187_107_328 + 2 * 7168 + 3 * 7168 * 18_432));
 }
 
 fn check_closed_form(model: &Model, layer: u128, head: u128) {

@@ -124,7 +124,7 @@ pub fn shape(asked: &Asked, strategy: &Strategy, repeated: RepeatedLayers) -> Pl
         layers: spec.layers,
         heads: spec.heads,
         kv_heads: spec.kv_heads,
-        mlp: spec.mlp,
+        mlp: spec.divisible_mlp(),
         tensor: strategy.tensor_parallel,
         sequence_parallel: strategy.sequence_parallel,
         context: strategy.context_parallel,

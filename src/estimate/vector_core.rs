@@ -30,7 +30,7 @@ pub struct Line {
 }
 
 /// A look-up, addition, multiplication, comparison or multiply-add is one cycle, a division ten.
-pub const TABLE: [Line; 18] = [
+pub const TABLE: [Line; 22] = [
     line(VectorKind::Add, Some((1, 1)), (1, 1), "one addition; backward only a fork adds"),
     line(VectorKind::Bias, Some((1, 1)), (1, 1), "one addition; backward a sum over rows"),
     line(VectorKind::Scale, Some((1, 1)), (1, 1), "one multiplication each way"),
@@ -66,6 +66,15 @@ pub const TABLE: [Line; 18] = [
     ),
     line(VectorKind::RmsNorm, None, (4, 8), "square-sum, scale, gain; backward with its gradient"),
     line(VectorKind::Rotary, None, (3, 3), "two products and a sum per element"),
+    line(
+        VectorKind::Route,
+        None,
+        (8, 4),
+        "a softmax or sigmoid, and comparisons with the best few; backward that of a softmax",
+    ),
+    line(VectorKind::Weigh, None, (1, 2), "one product; backward one for each factor"),
+    line(VectorKind::Join, None, (1, 1), "one move each way, backward a sum over rows"),
+    line(VectorKind::Sigmoid, None, (12, 2), "a look-up of exp, an addition, a division"),
     line(VectorKind::CrossEntropy, None, (5, 2), "softmax and its reductions over the shard"),
     line(VectorKind::Sgd, None, (2, 2), "scale and subtract, per parameter"),
     line(VectorKind::Adam, None, (12, 12), "two moments, a root, a quotient, per parameter"),

@@ -12,7 +12,7 @@ macro_rules! models {
 }
 
 /// All of them: what users call them, and the text of their file.
-const MODELS: [(&str, &str); 37] = models![
+const MODELS: [(&str, &str); 44] = models![
     "bert-large",
     "megatron-bert",
     "gpt2-xl",
@@ -34,6 +34,13 @@ const MODELS: [(&str, &str); 37] = models![
     "nemotron-8b",
     "nemotron-22b",
     "nemotron-340b",
+    "mixtral-8x7b",
+    "mixtral-8x22b",
+    "qwen3-30b-a3b",
+    "qwen3-235b-a22b",
+    "deepseek-v3",
+    "gpt-oss-120b",
+    "llama4-scout",
     "gpt3-5b",
     "gpt3-20b",
     "gpt3-175b",

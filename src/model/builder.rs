@@ -79,7 +79,18 @@ impl LayerBuilder {
         right: TensorId,
         dims: &[Dim],
     ) -> TensorId {
-        let out = self.activation(name, dims);
+        self.contract_as(name, left, right, (dims, Form::Activation))
+    }
+
+    /// The same with a result of the given form.
+    pub fn contract_as(
+        &mut self,
+        name: &str,
+        left: TensorId,
+        right: TensorId,
+        (dims, form): (&[Dim], Form),
+    ) -> TensorId {
+        let out = self.tensor(name, dims, form);
         self.step(name, Action::Contract, &[left, right], &[out]);
         out
     }
@@ -116,7 +127,10 @@ impl LayerBuilder {
     pub fn norm_along(&mut self, name: &str, norm: Norm, x: TensorId, n_dims: usize) -> TensorId {
         let dims = &self.layer.graph.at(x).dims;
         let row = dims[dims.len() - n_dims..].to_vec();
-        let mut reads = vec![x, self.weight(&format!("{name}_gain"), &row)];
+        let mut reads = vec![x];
+        if norm != Norm::RmsWithoutGain {
+            reads.push(self.weight(&format!("{name}_gain"), &row));
+        }
         if norm == Norm::Layer {
             reads.push(self.weight(&format!("{name}_bias"), &row));
         }
@@ -174,6 +188,54 @@ impl LayerBuilder {
             parts.iter().map(|(part, dims)| self.activation(part, dims)).collect();
         self.step(name, Action::Split, &[x], &parts);
         parts
+    }
+
+    /// Vector work that makes something of other dimensions than what it reads first; `row` are
+    /// the dimensions along which it repeats, `rows` how often.
+    pub fn vector_to(
+        &mut self,
+        name: &str,
+        (kind, rows, row): (VectorKind, &[Dim], &[Dim]),
+        reads: &[TensorId],
+        (dims, form): (&[Dim], Form),
+    ) -> TensorId {
+        let out = self.tensor(name, dims, form);
+        let action = Action::Vector { kind, rows: rows.to_vec(), row: row.to_vec() };
+        self.step(name, action, reads, &[out]);
+        out
+    }
+
+    /// Tokens copied to the rows of the experts that they visit.
+    pub fn dispatch(&mut self, name: &str, x: TensorId) -> TensorId {
+        let out = self.activation(name, &[Dim::Experts, Dim::Rows, Dim::Hidden]);
+        self.step(name, Action::Dispatch, &[x], &[out]);
+        out
+    }
+
+    /// The rows of experts summed for each token.
+    pub fn combine(&mut self, name: &str, rows: TensorId) -> TensorId {
+        let out = self.activation(name, &[Dim::Batch, Dim::Sequence, Dim::Hidden]);
+        self.step(name, Action::Combine, &[rows], &[out]);
+        out
+    }
+
+    /// A product of each expert's rows with a weight of its own, and a bias if `biased`.
+    pub fn grouped(
+        &mut self,
+        name: &str,
+        x: TensorId,
+        (from, to): (&[Dim], &[Dim]),
+        biased: bool,
+    ) -> TensorId {
+        let expert = [Dim::Experts];
+        let weight = self.weight(&format!("{name}_weight"), &[&expert[..], from, to].concat());
+        let dims = [&[Dim::Experts, Dim::Rows][..], to].concat();
+        let out = self.contract(name, x, weight, &dims);
+        if !biased {
+            return out;
+        }
+        let bias = self.weight(&format!("{name}_bias"), &[&expert[..], to].concat());
+        self.table(&format!("{name}_bias"), out, bias, to.len())
     }
 
     /// Rows of `table` picked by the ids of the batch.

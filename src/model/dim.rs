@@ -53,6 +53,34 @@ pub enum Dim {
     Positions,
     /// Rows of the table of token types.
     Types,
+    /// Elements of a value in each head, where those are not as many as of a key.
+    Value,
+    /// Elements of a head that carry no position, where they are made apart.
+    Unplaced,
+    /// Those elements of a key and the value side by side, as one matmul yields them.
+    UnplacedValue,
+    /// Latent elements that queries are made from.
+    QueryLatent,
+    /// Latent elements that keys and values are made from.
+    KvLatent,
+    /// Those elements and the ones of keys that carry the position, as one matmul yields them.
+    KvLatentRotary,
+    /// Experts whose weights a device holds.
+    Experts,
+    /// All experts that a token is weighed for.
+    Choices,
+    /// Experts that a token visits.
+    Routes,
+    /// Tokens that visit one expert.
+    Rows,
+    /// Tokens that visit one expert, as they arrive on one of the devices that share it.
+    OwnRows,
+    /// Elements between the two matmuls of an expert.
+    ExpertMlp,
+    /// Elements between the two matmuls of the expert that all tokens visit.
+    SharedMlp,
+    /// One number for each token.
+    One,
 }
 
 impl Dim {
@@ -66,6 +94,7 @@ impl Dim {
                 | Self::TurnedGroup
                 | Self::QkvHeads
                 | Self::Mlp
+                | Self::SharedMlp
                 | Self::Vocabulary
         )
     }
@@ -80,7 +109,7 @@ impl Dim {
 }
 
 /// How large each dimension is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each field is the dimension of its name")]
 pub struct Sizes {
     pub batch: u64,
@@ -101,6 +130,16 @@ pub struct Sizes {
     pub vocabulary: u64,
     pub positions: u64,
     pub types: u64,
+    pub value: u64,
+    pub query_latent: u64,
+    pub kv_latent: u64,
+    pub experts: u64,
+    pub choices: u64,
+    pub routes: u64,
+    pub rows: u64,
+    pub own_rows: u64,
+    pub expert_mlp: u64,
+    pub shared_mlp: u64,
 }
 
 impl Sizes {
@@ -127,6 +166,20 @@ impl Sizes {
             Dim::Vocabulary => self.vocabulary,
             Dim::Positions => self.positions,
             Dim::Types => self.types,
+            Dim::Value => self.value,
+            Dim::Unplaced => self.head - self.rotary,
+            Dim::UnplacedValue => self.head - self.rotary + self.value,
+            Dim::QueryLatent => self.query_latent,
+            Dim::KvLatent => self.kv_latent,
+            Dim::KvLatentRotary => self.kv_latent + self.rotary,
+            Dim::Experts => self.experts,
+            Dim::Choices => self.choices,
+            Dim::Routes => self.routes,
+            Dim::Rows => self.rows,
+            Dim::OwnRows => self.own_rows,
+            Dim::ExpertMlp => self.expert_mlp,
+            Dim::SharedMlp => self.shared_mlp,
+            Dim::One => 1,
         }
     }
 

@@ -70,16 +70,17 @@ impl Groups {
     /// How many devices a group of `axis` has.
     pub fn along(self, axis: Axis) -> u64 {
         match axis {
-            Axis::Tensor => self.tensor,
+            // The devices that share a layer share each of its experts.
+            Axis::Tensor | Axis::ExpertTensor => self.tensor,
             Axis::Context => self.context,
-            Axis::Expert | Axis::ExpertTensor | Axis::Data | Axis::Pipeline => 1,
+            Axis::Expert | Axis::Data | Axis::Pipeline => 1,
         }
     }
 
     /// How far apart neighbours along `axis` are in device numbers.
     pub fn stride(self, axis: Axis) -> u64 {
         match axis {
-            Axis::Tensor => 1,
+            Axis::Tensor | Axis::ExpertTensor => 1,
             Axis::Context => self.tensor,
             _ => self.tensor * self.context,
         }
@@ -292,6 +293,7 @@ impl<'a> Fusion<'a> {
                 (Work::Vector(self.vector_work(&steps)), traffic)
             }
             Action::Gather => (Work::Move, self.gathered(first)),
+            Action::Dispatch | Action::Combine => (Work::Move, self.moved(first)),
             &Action::Exchange { axis, there, .. } => {
                 let kind = there.expect("an exchange that does nothing leaves no operator");
                 let end = |ids: &[TensorId]| ids.iter().map(|&id| self.bytes(id)).sum::<Bytes>();
@@ -434,6 +436,12 @@ impl<'a> Fusion<'a> {
             && (self.left.contains(&id)
                 || self.graph.at(id).form.is_weight()
                 || readers.iter().any(|&reader| self.group[reader] != Some(group)))
+    }
+
+    /// Tokens are read once and each row written, or the other way round.
+    fn moved(&self, step: &Step) -> Traffic {
+        let (read, written) = (self.bytes(step.reads[0]), self.bytes(step.writes[0]));
+        Traffic { hbm_read: read, hbm_written: written, glb_read: read, glb_written: written }
     }
 
     /// A gather reads the rows that it picks; backward the rows are read, added to and written.

@@ -69,6 +69,10 @@ pub enum Action {
     /// on the way `back`.
     #[expect(missing_docs, reason = "said above")]
     Exchange { axis: Axis, there: Option<CollectiveKind>, back: Option<CollectiveKind> },
+    /// Tokens copied to the rows of the experts that they visit; backward they come back.
+    Dispatch,
+    /// The rows of experts summed for each token that visited them; backward they are copied.
+    Combine,
 }
 
 /// A step of a layer.

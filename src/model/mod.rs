@@ -9,6 +9,7 @@
 
 mod axis;
 mod builder;
+mod experts;
 mod modules;
 mod optimizer;
 mod variant;
@@ -24,6 +25,9 @@ pub mod shapes;
 pub mod spec;
 
 pub use axis::Axis;
+pub use experts::Experts;
+pub use experts::Latent;
+pub use experts::RouterBias;
 pub use layer::Layer;
 pub use modules::Module;
 pub use modules::Modules;
@@ -34,6 +38,7 @@ pub use variant::Variant;
 use serde::Deserialize;
 use serde::Serialize;
 
+use dim::Sizes;
 use layer::Form;
 use spec::Spec;
 
@@ -100,8 +105,8 @@ impl Model {
         sequence.push(1 + variants.len());
         let mut kinds = vec![embedding];
         for &variant in &variants {
-            let named = if variants.len() == 1 { "transformer".into() } else { variant.name() };
-            kinds.push(Layer { name: named, reach: variant.reach, ..layer(variant) });
+            let name = variant.name(&variants);
+            kinds.push(Layer { name, reach: variant.reach, ..layer(variant) });
         }
         kinds.push(head);
         Self { spec: spec.clone(), kinds, sequence }
@@ -121,6 +126,20 @@ impl Model {
     /// Parameters of the head that only training needs; most models have none.
     pub fn training_head_parameters(&self) -> u64 {
         self.count(|form| form == Form::HeadWeight)
+    }
+
+    /// Parameters that a token passes through: all but those of the experts that it does not visit.
+    pub fn active_parameters(&self) -> u64 {
+        let Some(experts) = self.spec.experts else { return self.parameters() };
+        let sizes = self.spec.sizes(1, 1);
+        let visited = Sizes { experts: experts.chosen, ..sizes };
+        let active: u128 = (self.kinds.iter().enumerate())
+            .map(|(kind, layer)| {
+                let each = layer.parameters(&visited, |form| form == Form::Weight);
+                each * u128::from(self.occurrences(kind))
+            })
+            .sum();
+        active.try_into().expect("no more than all are active")
     }
 
     fn count(&self, counted: impl Fn(Form) -> bool + Copy) -> u64 {

@@ -12,11 +12,27 @@ pub enum Module {
     Mlp,
     /// The norms at the start of attention and of the MLP.
     LayerNorm,
+    /// All that stands in the place of the MLP in a mixture of experts.
+    Moe,
+    /// What stands between the matmuls of experts.
+    MoeActivation,
+    /// The expert that all tokens visit.
+    SharedExperts,
+    /// From the latent elements of tokens to queries, keys and values.
+    LatentUpProjection,
 }
 
 impl Module {
     /// All of them, in the order in which they are written.
-    pub const ALL: [Self; 3] = [Self::CoreAttention, Self::Mlp, Self::LayerNorm];
+    pub const ALL: [Self; 7] = [
+        Self::CoreAttention,
+        Self::Mlp,
+        Self::LayerNorm,
+        Self::Moe,
+        Self::MoeActivation,
+        Self::SharedExperts,
+        Self::LatentUpProjection,
+    ];
 
     /// What frameworks call it.
     pub fn name(self) -> &'static str {
@@ -24,6 +40,10 @@ impl Module {
             Self::CoreAttention => "core_attn",
             Self::Mlp => "mlp",
             Self::LayerNorm => "layernorm",
+            Self::Moe => "moe",
+            Self::MoeActivation => "moe_act",
+            Self::SharedExperts => "shared_experts",
+            Self::LatentUpProjection => "mla_up_proj",
         }
     }
 
@@ -34,12 +54,24 @@ impl Module {
 
     /// Whether its result is made again too, where the rest of the layer needs it.
     ///
-    /// Frameworks repeat attention and MLP as a whole and keep their results for whoever reads
-    /// them; of norms they drop the result, which is all that there is to save.
+    /// Frameworks repeat attention, MLP and experts as a whole and keep their results for whoever
+    /// reads them; of the others they drop the result, which is what there is to save.
     pub fn drops_its_result(self) -> bool {
         match self {
-            Self::CoreAttention | Self::Mlp => false,
-            Self::LayerNorm => true,
+            Self::CoreAttention | Self::Mlp | Self::Moe | Self::SharedExperts => false,
+            Self::LayerNorm | Self::MoeActivation | Self::LatentUpProjection => true,
+        }
+    }
+
+    /// The module that it is a part of, if it is.
+    pub fn around(self) -> Option<Self> {
+        match self {
+            Self::MoeActivation | Self::SharedExperts => Some(Self::Moe),
+            Self::CoreAttention
+            | Self::Mlp
+            | Self::LayerNorm
+            | Self::Moe
+            | Self::LatentUpProjection => None,
         }
     }
 }

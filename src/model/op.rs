@@ -89,6 +89,14 @@ pub enum VectorKind {
     RmsNorm,
     /// Rotary position embedding.
     Rotary,
+    /// Scores of a router, and the best few of each row.
+    Route,
+    /// Each row times its weight; backward also the sum of products that is the weight's gradient.
+    Weigh,
+    /// Parts of a row put side by side, some of them the same in many rows.
+    Join,
+    /// A sigmoid.
+    Sigmoid,
     /// Cross-entropy over each row of logits.
     CrossEntropy,
     /// One step of stochastic gradient descent, an element being a parameter.
@@ -239,6 +247,10 @@ impl VectorKind {
             Self::LayerNorm => "layer_norm",
             Self::RmsNorm => "rms_norm",
             Self::Rotary => "rotary",
+            Self::Route => "route",
+            Self::Weigh => "weigh",
+            Self::Join => "join",
+            Self::Sigmoid => "sigmoid",
             Self::CrossEntropy => "cross_entropy",
             Self::Sgd => "sgd",
             Self::Adam => "adam",

@@ -44,17 +44,34 @@ fn check_step(graph: &Graph, step: &Step, scale: Scale) {
             let work = scale.sizes(x.scattered).elements(&[&rows[..], row].concat());
             match kind {
                 VectorKind::Rotary => assert!(work <= size(step.reads[0]), "{name}"),
+                // What they read first is a part of a row, or backward the few that were chosen.
+                VectorKind::Join | VectorKind::Route => {
+                    assert!(work >= size(step.reads[0]), "{name}");
+                }
                 _ => assert_eq!(work, size(step.reads[0]), "{name}"),
             }
             for &written in &step.writes {
                 let tensor = graph.at(written);
-                let reduced = tensor.form.is_weight() || *kind == VectorKind::CrossEntropy;
+                let others = matches!(
+                    kind,
+                    VectorKind::CrossEntropy
+                        | VectorKind::Route
+                        | VectorKind::Weigh
+                        | VectorKind::Join
+                );
+                let reduced = tensor.form.is_weight() || others;
                 assert!(reduced || size(written) == size(step.reads[0]), "{name}");
                 let weight = tensor.form.is_weight();
-                assert!(weight || tensor.scattered == x.scattered, "{name}: divided alike");
+                let apart = *kind == VectorKind::Join;
+                let alike = tensor.scattered == x.scattered;
+                assert!(weight || apart || alike, "{name}: divided alike");
             }
         }
         Action::Gather => {
+            let row = |id: TensorId| graph.at(id).dims.last().copied();
+            assert_eq!(row(step.writes[0]), row(step.reads[0]), "{name}");
+        }
+        Action::Dispatch | Action::Combine => {
             let row = |id: TensorId| graph.at(id).dims.last().copied();
             assert_eq!(row(step.writes[0]), row(step.reads[0]), "{name}");
         }
@@ -62,7 +79,14 @@ fn check_step(graph: &Graph, step: &Step, scale: Scale) {
         &Action::Exchange { axis, there, .. } => {
             let (from, to) = (sum(&step.reads), sum(&step.writes));
             let group = scale.groups.along(axis);
+            let in_rows = step
+                .reads
+                .iter()
+                .chain(&step.writes)
+                .any(|&id| graph.at(id).dims.contains(&Dim::OwnRows));
             match there {
+                // Each device rounds its own rows up, and all of them together are rounded once.
+                Some(_) if in_rows => assert!(from.min(to) * group >= from.max(to), "{name}"),
                 None | Some(CollectiveKind::AllReduce) => assert_eq!(from, to, "{name}"),
                 Some(CollectiveKind::AllGather) => assert_eq!(from * group, to, "{name}"),
                 Some(CollectiveKind::ReduceScatter) => {

@@ -1,5 +1,7 @@
 //! A model by its numbers, before any layer is written.
 
+use super::Experts;
+use super::Latent;
 use super::Reach;
 use super::Variant;
 use super::dim::Sizes;
@@ -120,6 +122,8 @@ pub enum Norm {
     LayerWithoutBias,
     /// Root-mean-square norms with a gain.
     Rms,
+    /// Root-mean-square norms without a gain.
+    RmsWithoutGain,
 }
 
 impl Norm {
@@ -127,7 +131,7 @@ impl Norm {
     pub fn kind(self) -> VectorKind {
         match self {
             Self::Layer | Self::LayerWithoutBias => VectorKind::LayerNorm,
-            Self::Rms => VectorKind::RmsNorm,
+            Self::Rms | Self::RmsWithoutGain => VectorKind::RmsNorm,
         }
     }
 }
@@ -139,6 +143,8 @@ pub enum QkNorm {
     None,
     /// Within each head, with one gain for all heads.
     PerHead,
+    /// Within each head, without a gain.
+    PerHeadWithoutGain,
     /// Over all heads together, with a gain for each element.
     AllHeads,
 }
@@ -166,7 +172,7 @@ pub struct Capped {
 /// A model by its numbers.
 ///
 /// Invariant, kept by the readers of `input`: every size is at least 1 and at most 2²⁴, layers at
-/// most 100,000; `kv_heads` divides `heads`.
+/// most 100,000; `kv_heads` divides `heads`; `rotary` is no more than `head`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "independent properties of published models")]
 pub struct Spec {
@@ -184,8 +190,14 @@ pub struct Spec {
     pub kv_heads: u64,
     /// Elements of a head.
     pub head: u64,
-    /// Elements between the MLP's matmuls.
+    /// Elements between the MLP's matmuls; 0 where all layers have experts in its place.
     pub mlp: u64,
+    /// What stands in the place of the MLP, in layers that have it.
+    pub experts: Option<Experts>,
+    /// What queries, keys and values are made from, where that is not the token itself.
+    pub latent: Option<Latent>,
+    /// Whether attention has a learned logit in each head that belongs to no token.
+    pub sinks: bool,
     /// Tokens that there are.
     pub vocabulary: u64,
     /// The vocabulary is padded to a multiple of this even on one device (Megatron's habit).
@@ -256,7 +268,34 @@ impl Spec {
             vocabulary: self.padded_vocabulary(1),
             positions: self.positions.unwrap_or(0),
             types: self.types.unwrap_or(0),
+            value: self.latent.map_or(self.head, |latent| latent.value),
+            query_latent: self.latent.and_then(|latent| latent.query).unwrap_or(0),
+            kv_latent: self.latent.map_or(0, |latent| latent.kv),
+            ..self.expert_sizes(u128::from(micro_batch) * u128::from(sequence))
         }
+    }
+
+    /// The sizes of experts where a device has so many tokens and all experts; nothing else.
+    fn expert_sizes(&self, tokens: u128) -> Sizes {
+        let Some(experts) = self.experts else { return Sizes::default() };
+        let rows = experts.rows(tokens, 1);
+        Sizes {
+            experts: experts.count,
+            choices: experts.count,
+            routes: experts.chosen,
+            rows,
+            own_rows: rows,
+            expert_mlp: experts.mlp,
+            shared_mlp: experts.shared.unwrap_or(0),
+            ..Sizes::default()
+        }
+    }
+
+    /// What a width must divide for the MLP and all experts to be divided evenly.
+    pub fn divisible_mlp(&self) -> u64 {
+        let experts = self.experts.map(|experts| [experts.mlp, experts.shared.unwrap_or(0)]);
+        let sizes = [self.mlp].into_iter().chain(experts.into_iter().flatten());
+        sizes.fold(0, greatest_common_divisor)
     }
 
     /// How the layer at a place differs from others, from 0 on.
@@ -291,6 +330,10 @@ impl Spec {
     }
 }
 
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
 /// Small models, one or two of each family, for the tests of this room and those above it.
 #[cfg(test)]
 pub mod examples {
@@ -304,7 +347,10 @@ pub mod examples {
     use super::NormPlace;
     use super::QkNorm;
     use super::Spec;
+    use crate::model::Experts;
+    use crate::model::Latent;
     use crate::model::Reach;
+    use crate::model::RouterBias;
     use crate::model::Variant;
 
     /// Eight heads of four, three layers, dropout and biases everywhere.
@@ -318,6 +364,9 @@ pub mod examples {
             kv_heads: 8,
             head: 4,
             mlp: 128,
+            experts: None,
+            latent: None,
+            sinks: false,
             vocabulary: 1000,
             vocabulary_multiple: None,
             embedding: 32,
@@ -391,6 +440,58 @@ pub mod examples {
         ]
     }
 
+    /// Mixtures of experts and latent attention, together and apart.
+    fn mixtures(llama: &Spec) -> Vec<Spec> {
+        let experts = Experts {
+            count: 4,
+            chosen: 2,
+            mlp: 64,
+            shared: None,
+            shared_is_weighted: false,
+            biases: false,
+            router_bias: RouterBias::None,
+            load_per_mille: 1000,
+        };
+        let latent = Latent { query: Some(24), kv: 16, value: 8 };
+        let decoder = Spec { family: Family::Decoder, norm: Norm::Rms, ..llama.clone() };
+        let dense = Variant { experts: false, ..Variant::PLAIN };
+        let local = Variant { reach: Reach::Window(24), ..Variant::PLAIN };
+        let all_latent = Spec {
+            kv_heads: decoder.heads,
+            head: 12,
+            rotary: 4,
+            latent: Some(latent),
+            ..decoder.clone()
+        };
+        vec![
+            Spec { experts: Some(experts), mlp: 0, ..decoder.clone() },
+            Spec {
+                experts: Some(Experts {
+                    shared: Some(32),
+                    router_bias: RouterBias::Balancing,
+                    ..experts
+                }),
+                variants: vec![dense, Variant::PLAIN, Variant::PLAIN],
+                ..all_latent.clone()
+            },
+            Spec { latent: Some(Latent { query: None, ..latent }), ..all_latent },
+            Spec {
+                experts: Some(Experts {
+                    shared: Some(64),
+                    shared_is_weighted: true,
+                    biases: true,
+                    router_bias: RouterBias::Trained,
+                    ..experts
+                }),
+                mlp: 0,
+                variants: vec![local, Variant::PLAIN],
+                sinks: true,
+                qk_norm: QkNorm::PerHeadWithoutGain,
+                ..decoder
+            },
+        ]
+    }
+
     /// One of each family and of each way to write its layers.
     pub fn all() -> Vec<Spec> {
         let none = Biases::default();
@@ -416,7 +517,7 @@ pub mod examples {
         };
         let neox = Spec { family: Family::GptNeox, positions: None, rotary: 2, ..gpt() };
         let bert = Spec { family: Family::Bert, types: Some(2), final_norm: false, ..gpt() };
-        let decoders = decoders(&llama);
+        let decoders = [decoders(&llama), mixtures(&llama)].concat();
         let mut all = vec![
             gpt(),
             Spec { vocabulary_multiple: Some(128), ..gpt() },

@@ -45,21 +45,32 @@ pub struct Variant {
     pub reach: Reach,
     /// Whether positions are turned into queries and keys, in models whose positions are rotary.
     pub rotary: bool,
+    /// Whether experts stand in the place of the MLP, in models that have any.
+    pub experts: bool,
 }
 
 impl Variant {
     /// A layer that attends to all tokens and knows their positions.
-    pub const PLAIN: Self = Self { reach: Reach::All, rotary: true };
+    pub const PLAIN: Self = Self { reach: Reach::All, rotary: true, experts: true };
 
-    /// What a reader knows such layers by, where a model has several kinds of them.
-    pub fn name(self) -> String {
-        let reach = match self.reach {
-            Reach::All => "global",
-            Reach::Window(_) => "local",
-            Reach::Chunk(_) => "chunked",
-        };
-        let positions = if self.rotary { "" } else { "_unplaced" };
-        format!("{reach}{positions}")
+    /// What a reader knows such layers by, beside all that a model has: by what not all have.
+    pub fn name(self, all: &[Self]) -> String {
+        let differ = |of: fn(&Self) -> Self| all.iter().any(|other| of(other) != of(&self));
+        let mut parts: Vec<&str> = Vec::new();
+        if differ(|variant| Self { reach: variant.reach, ..Self::PLAIN }) {
+            parts.push(match self.reach {
+                Reach::All => "global",
+                Reach::Window(_) => "local",
+                Reach::Chunk(_) => "chunked",
+            });
+        }
+        if differ(|variant| Self { experts: variant.experts, ..Self::PLAIN }) {
+            parts.push(if self.experts { "experts" } else { "dense" });
+        }
+        if differ(|variant| Self { rotary: variant.rotary, ..Self::PLAIN }) {
+            parts.push(if self.rotary { "placed" } else { "unplaced" });
+        }
+        if parts.is_empty() { "transformer".into() } else { parts.join("_") }
     }
 }
 

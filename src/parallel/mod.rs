@@ -9,6 +9,7 @@
 //! (see `placement`).
 
 mod context;
+mod expert;
 pub mod frameworks;
 mod modes;
 mod order;

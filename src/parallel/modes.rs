@@ -29,13 +29,18 @@ pub enum Repeats {
 }
 
 impl Repeats {
-    /// All that there is to choose from, what repeats less first: a module is only repeated where
+    /// All that there is to choose from in a dense model, what repeats less first: a module is only repeated where
     /// that leaves something out of memory, which attention's core does not when its scores are
     /// recomputed anyway.
     pub fn every(attention: Attention) -> Vec<Self> {
         let useful = |module: &Module| match module {
             Module::CoreAttention => attention == Attention::Stored,
             Module::Mlp | Module::LayerNorm => true,
+            // Models without experts or latent attention have none of these.
+            Module::Moe
+            | Module::MoeActivation
+            | Module::SharedExperts
+            | Module::LatentUpProjection => false,
         };
         let useful: Vec<Module> = Module::ALL.into_iter().filter(useful).collect();
         let mut sets: Vec<Modules> = vec![Modules::NONE];
@@ -185,7 +190,7 @@ mod tests {
     fn attention_s_core_leaves_out_its_probabilities_and_is_done_as_a_whole() {
         for spec in examples::all() {
             for (width, scattered) in [(1, false), (2, false), (2, true)] {
-                let setting = stored(width, scattered);
+                let setting = stored(width, scattered || width > 1 && spec.experts.is_some());
                 let plain = transformer(&spec, setting, &[]);
                 let core = transformer(&spec, setting, &[Module::CoreAttention]);
                 let dropped = if spec.dropout.attention { 5 } else { 2 };
@@ -246,6 +251,12 @@ mod tests {
         for spec in examples::all() {
             let model = families::build(&spec);
             for setting in [stored(1, false), stored(2, false), stored(2, true)] {
+                if spec.experts.is_some()
+                    && !setting.sequence_parallel
+                    && setting.tensor_parallel > 1
+                {
+                    continue;
+                }
                 let offered = Repeats::every(Attention::Stored);
                 assert_eq!(offered.len(), 1 + 7 + 1);
                 let found = modes(&model, setting, &offered).unwrap();
@@ -271,6 +282,43 @@ mod tests {
         assert_eq!(full.again.as_ref(), Some(&plain.forward));
         assert_eq!(full.repeated, plain.forward.nodes().iter().map(Op::flops).sum());
         assert_eq!((plain.again.as_ref(), plain.remade), (None, Bytes::ZERO));
+    }
+
+    #[test]
+    fn modules_of_experts_and_latents_leave_out_what_they_make() {
+        let mixture = examples::all().into_iter().find(|spec| spec.experts.is_some());
+        let mixture = mixture.expect("some have experts");
+        let latent = examples::all()
+            .into_iter()
+            .find(|spec| spec.latent.is_some_and(|latent| latent.query.is_some()));
+        let latent = latent.expect("some are latent");
+        let setting = Setting { attention: Attention::Recomputed, ..stored(1, false) };
+        let kept = |spec: &Spec, modules: &[Module]| {
+            let model = families::build(spec);
+            let modules = modules.iter().copied().collect();
+            let mut found = modes(&model, setting, &[Repeats::Modules(modules)]).unwrap();
+            let kinds = found.remove(0).kinds;
+            let last = kinds.len() - 2;
+            kinds[last].kept.0
+        };
+        let (rows, f) = (64 * 2, 64);
+        let all = kept(&mixture, &[]);
+        // The weighed product is made again; gate and up are there.
+        assert_eq!(all - kept(&mixture, &[Module::MoeActivation]), 2 * rows * f);
+        // Of all that stands in the place of the MLP nothing is kept but its input: logits and
+        // weights in four bytes, rows, gate, up and weighed product in two.
+        let inside = 4 * 64 * (4 + 2) + 2 * rows * (32 + 3 * f);
+        assert_eq!(all - kept(&mixture, &[Module::Moe]), inside);
+        let both = [Module::Moe, Module::MoeActivation];
+        assert_eq!(kept(&mixture, &both), kept(&mixture, &[Module::Moe]), "one is in the other");
+        // Queries and keys of 8 heads of 12, values of 8, and both normed latents; what they are
+        // made from is kept, the key's position too, which nothing but its own turn needs.
+        let all = kept(&latent, &[]);
+        let without = kept(&latent, &[Module::LatentUpProjection]);
+        let made = 2 * 64 * (8 * (12 + 12 + 8) + 24 + 16);
+        assert_eq!(all - without, made - 2 * 64 * 4);
+        let shared = kept(&latent, &[]) - kept(&latent, &[Module::SharedExperts]);
+        assert_eq!(shared, 2 * 64 * 3 * 32);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::shard;
 use super::width;
 use crate::graph::Dag;
 use crate::model::Attention;
+use crate::model::Experts;
 use crate::model::Model;
 use crate::model::Module;
 use crate::model::backward;
@@ -39,7 +40,8 @@ fn settings(spec: &Spec) -> Vec<Setting> {
     let mut all = Vec::new();
     for width in legal_widths(spec) {
         for sequence_parallel in [false, true] {
-            if sequence_parallel && !64_u64.is_multiple_of(width) {
+            let whole_tokens = spec.experts.is_some() && width > 1 && !sequence_parallel;
+            if whole_tokens || sequence_parallel && !64_u64.is_multiple_of(width) {
                 continue;
             }
             for attention in [Attention::Stored, Attention::Recomputed] {
@@ -85,7 +87,9 @@ fn operations_add_up(model: &Model, setting: Setting) {
                         (spec.heads + 2 * copies, spec.heads + 2 * spec.kv_heads)
                     }
                     // Not cut: each device does all of it, or its part of the sequence.
-                    "project_in" | "project_out" | "transform" if !setting.sequence_parallel => {
+                    "project_in" | "project_out" | "transform" | "q_down" | "kv_down"
+                        if !setting.sequence_parallel =>
+                    {
                         (width, 1)
                     }
                     _ => (1, 1),
@@ -222,7 +226,14 @@ fn any_spec() -> impl Strategy<Value = Spec> {
     let rest = (1_u64..700, any::<[bool; 8]>(), proptest::option::of(1_u64..300));
     (shapes, rest).prop_map(|((family, layers, kv, group, head, mlp), (vocabulary, flags, pad))| {
         let base = examples::all().swap_remove(family);
+        // Latent attention has keys for every head, and elements with and without a position.
+        let (group, head) = if base.latent.is_some() { (0, head + 1) } else { (group, head) };
         let heads = (1 << kv) * (1 << group);
+        let experts = base.experts.map(|experts| Experts {
+            mlp: mlp * heads,
+            shared: experts.shared.map(|_| 2 * mlp * heads),
+            ..experts
+        });
         let hidden = if base.embedding == base.hidden { 32 } else { 48 };
         Spec {
             layers,
@@ -231,6 +242,7 @@ fn any_spec() -> impl Strategy<Value = Spec> {
             head,
             rotary: head.div_ceil(2),
             mlp: mlp * heads,
+            experts,
             vocabulary,
             vocabulary_multiple: pad,
             hidden,

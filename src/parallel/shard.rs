@@ -6,6 +6,7 @@ use super::Setting;
 use super::Share;
 use super::Tied;
 use super::context;
+use super::expert;
 use super::tensor;
 use super::width;
 use super::working::Working;
@@ -69,7 +70,7 @@ pub(super) fn of_layer<'a>(scale: Scale<'a>, layer: &Layer, setting: Setting) ->
 pub(super) fn divide(layer: &Layer, setting: Setting) -> Layer {
     let mut divided = match setting.tensor_parallel {
         1 => layer.clone(),
-        _ => tensor::divide(layer, setting.sequence_parallel),
+        _ => expert::divide(&tensor::divide(layer, setting.sequence_parallel)),
     };
     if setting.context > 1 {
         divided = context::divide(&divided, setting.context, setting.context_kind);
@@ -175,8 +176,9 @@ mod tests {
                 layers * (met(false) - met(true))
             };
             let keys: u64 = spec.reaches().map(hidden).sum();
-            let pairs = u128::from(64 * keys * spec.heads * spec.head);
-            let spared = if spec.family.is_causal() { 6 * 2 * pairs } else { 0 };
+            let value = spec.latent.map_or(spec.head, |latent| latent.value);
+            let pairs = u128::from(64 * keys * spec.heads * (spec.head + value));
+            let spared = if spec.family.is_causal() { 3 * 2 * pairs } else { 0 };
             assert_eq!(all.0 - done.0, spared, "{:?}", spec.family);
             assert_eq!(counted, all, "the full count stays available");
             let stored = share(&model, Attention::Stored, Masked::Skipped);

@@ -7,6 +7,7 @@
 //!   gradients are summed.
 //! - A sum over a cut dimension leaves each device with a part of the result: it *leaves* the
 //!   divided region through a sum over devices.
+//! - So it does where vector work joins it to something cut.
 //! - A loss over a cut vocabulary exchanges three values per token: the largest logit, the sum of
 //!   exponentials, and the logit of the token itself.
 //!
@@ -62,6 +63,10 @@ impl Division {
             }
             Action::Gather => self.add_summed(step, &[Dim::Vocabulary]),
             Action::Vector { kind: VectorKind::CrossEntropy, .. } => self.add_loss(step),
+            Action::Vector { .. } => {
+                self.enter_operands(&mut step);
+                self.add_alike(step);
+            }
             _ => self.add_alike(step),
         }
     }

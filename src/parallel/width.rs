@@ -29,6 +29,14 @@ pub enum Illegal {
         /// Devices.
         width: u64,
     },
+    /// Devices that share experts must divide the tokens among them.
+    #[error(
+        "a mixture of experts on {width} tensor-parallel devices needs sequence parallelism, as frameworks do; use both or width 1"
+    )]
+    WholeTokens {
+        /// Devices.
+        width: u64,
+    },
     /// The tokens of a sequence cannot be shared among so many devices.
     #[error(
         "context-parallel degree {degree} {problem}; {}",
@@ -143,6 +151,15 @@ fn problem(spec: &Spec, width: u64) -> Option<String> {
     if !spec.mlp.is_multiple_of(width) {
         return Some(format!("does not divide the MLP's {} elements", spec.mlp));
     }
+    if let Some(experts) = spec.experts {
+        for (whose, size) in
+            [("experts'", experts.mlp), ("shared expert's", experts.shared.unwrap_or(0))]
+        {
+            if !size.is_multiple_of(width) {
+                return Some(format!("does not divide the {whose} {size} elements"));
+            }
+        }
+    }
     let kv_heads = spec.kv_heads;
     let even = kv_heads.is_multiple_of(width) || width.is_multiple_of(kv_heads);
     (!even).then(|| format!("neither divides the {kv_heads} key-value heads nor is a multiple"))
@@ -159,6 +176,9 @@ pub fn check(model: &Model, setting: Setting) -> Result<(), Illegal> {
     }
     if let Some(problem) = problem(&model.spec, width) {
         return Err(Illegal::Width { width, problem, legal: legal_widths(&model.spec) });
+    }
+    if model.spec.experts.is_some() && width > 1 && !setting.sequence_parallel {
+        return Err(Illegal::WholeTokens { width });
     }
     if setting.sequence_parallel && !sequence.is_multiple_of(width) {
         return Err(Illegal::UnevenSequence { sequence, width });
@@ -201,6 +221,21 @@ pub fn divided(spec: &Spec, setting: Setting) -> Sizes {
         turned_group: spec.heads / setting.devices() / turned_kv_heads,
         mlp: whole.mlp / width,
         vocabulary: spec.padded_vocabulary(width) / width,
+        ..experts(spec, setting, whole)
+    }
+}
+
+/// Sizes of experts that the devices of a width share: all of their rows, and a part of each.
+fn experts(spec: &Spec, setting: Setting, whole: Sizes) -> Sizes {
+    let Some(experts) = spec.experts else { return whole };
+    let width = setting.tensor_parallel;
+    let parts = if setting.sequence_parallel { width } else { 1 };
+    let tokens = u128::from(setting.micro_batch) * u128::from(setting.own_tokens() / parts);
+    Sizes {
+        own_rows: experts.rows(tokens, 1),
+        rows: experts.rows(tokens, parts),
+        expert_mlp: whole.expert_mlp / width,
+        shared_mlp: whole.shared_mlp / width,
         ..whole
     }
 }

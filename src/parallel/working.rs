@@ -8,6 +8,7 @@
 //! the logits of a micro-batch are never there together with those of another.
 
 use super::LayerShare;
+use crate::model::dim::Dim;
 use crate::model::fusion::Scale;
 use crate::model::layer::Action;
 use crate::model::layer::Graph;
@@ -89,12 +90,12 @@ fn flowing(layer: &Layer, scale: Scale) -> Bytes {
     let whole = scale.sizes(false);
     let contractions = graph.steps.iter().filter(|step| step.action == Action::Contract);
     let of_weights = contractions.filter(|step| graph.at(step.reads[1]).form.is_weight());
-    let summed = of_weights.map(|step| graph.contraction(step).k);
-    let inner = summed.filter(|dims| dims.iter().any(|dim| dim.is_cut()));
-    let widest = inner.map(|dims| whole.elements(&dims)).max().unwrap_or(0);
-    let tokens = whole.batch * whole.sequence;
+    // What devices divide among them, experts' rows included, is inside; tokens are not.
+    let is_inner = |dim: &Dim| dim.is_cut() || *dim == Dim::ExpertMlp;
+    let inner = of_weights.filter(|step| graph.contraction(step).k.iter().any(is_inner));
+    let widest = inner.map(|step| whole.elements(&graph.at(step.reads[0]).dims)).max().unwrap_or(0);
     let token = layer.output.or(layer.input).map_or(0, |id| whole.elements(&graph.at(id).dims));
-    scale.element * (INNER_TENSORS * tokens * widest + OUTER_TENSORS * token)
+    scale.element * (INNER_TENSORS * widest + OUTER_TENSORS * token)
 }
 
 #[cfg(test)]
@@ -118,7 +119,7 @@ mod tests {
                         micro_batch: 3,
                         sequence: 64,
                         tensor_parallel: width,
-                        sequence_parallel: scattered && width > 1,
+                        sequence_parallel: (scattered || spec.experts.is_some()) && width > 1,
                         context,
                         attention,
                         ..Setting::ALONE
@@ -136,7 +137,8 @@ mod tests {
 
     #[test]
     fn a_layer_holds_its_matmuls_gradients_and_a_few_tensors() {
-        for spec in examples::all() {
+        let all = examples::all().into_iter();
+        for spec in all.filter(|spec| spec.experts.is_none() && spec.latent.is_none()) {
             for setting in settings(&spec) {
                 let t = setting.tensor_parallel;
                 let n = setting.micro_batch * setting.own_tokens();
@@ -152,6 +154,26 @@ mod tests {
                 assert_eq!(layer.working.0, 2 * weights + flowing, "{setting:?}");
                 assert_eq!(layer.kept_in_flight(), layer.kept, "nothing of it passes at once");
             }
+        }
+    }
+
+    #[test]
+    fn experts_hold_their_gradients_and_a_few_of_their_rows() {
+        let spec = examples::all().into_iter().find(|spec| spec.experts.is_some());
+        let spec = spec.expect("some have experts");
+        let experts = spec.experts.expect("this one has");
+        for setting in settings(&spec) {
+            let t = setting.tensor_parallel;
+            let n = setting.micro_batch * setting.own_tokens();
+            let (h, heads) = (spec.hidden, spec.heads * spec.head);
+            let kv = spec.kv_heads.div_ceil(t) * spec.head;
+            let attention = h * (heads / t + 2 * kv) + heads / t * h;
+            let weights = attention + h * experts.count + 3 * h * experts.mlp / t * experts.count;
+            let rows = n * experts.chosen;
+            let layer = &shared(&spec, setting).kinds[1];
+            assert_eq!(layer.weight_gradients.0, 2 * weights);
+            let inner = (rows * experts.mlp / t).max(n * heads / t);
+            assert_eq!(layer.working.0, 2 * weights + 2 * (3 * inner + 2 * n * h), "{setting:?}");
         }
     }
 

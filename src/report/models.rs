@@ -30,7 +30,7 @@ pub fn text(models: &[Model], out: &mut dyn Write) -> io::Result<()> {
             spec.layers,
             grouped(spec.hidden),
             heads,
-            grouped(spec.mlp),
+            grouped(spec.experts.filter(|_| spec.mlp == 0).map_or(spec.mlp, |experts| experts.mlp)),
             grouped(spec.max_sequence),
             grouped(spec.vocabulary),
             grouped(model.parameters()),
@@ -66,6 +66,7 @@ struct Line<'a> {
     max_sequence_tokens: u64,
     vocabulary: u64,
     parameters: u64,
+    parameters_active: u64,
     parameters_training_head: u64,
     tensor_parallel_widths: Vec<u64>,
 }
@@ -84,6 +85,7 @@ impl<'a> Line<'a> {
             max_sequence_tokens: spec.max_sequence,
             vocabulary: spec.vocabulary,
             parameters: model.parameters(),
+            parameters_active: model.active_parameters(),
             parameters_training_head: model.training_head_parameters(),
             tensor_parallel_widths: legal_widths(spec),
         }

@@ -308,7 +308,7 @@ fn is_accepted(
         layers: spec.layers,
         heads: spec.heads,
         kv_heads: spec.kv_heads,
-        mlp: spec.mlp,
+        mlp: spec.divisible_mlp(),
         tensor: setting.tensor_parallel,
         sequence_parallel: setting.sequence_parallel,
         context: setting.context,

@@ -208,7 +208,7 @@ impl Training {
             layers: spec.layers,
             heads: spec.heads,
             kv_heads: spec.kv_heads,
-            mlp: spec.mlp,
+            mlp: spec.divisible_mlp(),
             tensor: setting.tensor_parallel,
             sequence_parallel: setting.sequence_parallel,
             context: setting.context,

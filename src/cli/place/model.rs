@@ -228,7 +228,10 @@ impl Request {
     fn legal(&self, terms: &Terms) -> Result<(), Refusal> {
         let space = &terms.space;
         let mut alone = terms.clone();
-        alone.space.sequence_parallel = vec![false];
+        if self.model.spec.experts.is_none() {
+            // Where experts are shared, so are tokens.
+            alone.space.sequence_parallel = vec![false];
+        }
         alone.space.micro_batches.truncate(1);
         alone.space.repeated.truncate(1);
         for &width in &space.tensor_parallel {

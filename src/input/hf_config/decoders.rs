@@ -25,11 +25,11 @@ use crate::model::spec::NormPlace;
 use crate::model::spec::QkNorm;
 use crate::model::spec::Spec;
 
-const NO_BIAS: Biases = Biases { qkv: false, attention_out: false, mlp: false };
+pub const NO_BIAS: Biases = Biases { qkv: false, attention_out: false, mlp: false };
 
 /// A decoder with rotary positions, root-mean-square norms and a gated MLP without biases, as most
 /// are.
-fn usual(fields: &Fields, fill: &Fill) -> Result<Spec, InputError> {
+pub fn usual(fields: &Fields, fill: &Fill) -> Result<Spec, InputError> {
     let fill = Fill { activation: fill.activation.or(Some(Activation::Silu)), ..*fill };
     let spec = numbers(fields, Family::Decoder, &USUAL, &fill)?;
     Ok(Spec {

@@ -7,6 +7,7 @@
 //! vocabulary on a single device too.
 
 mod decoders;
+mod experts;
 mod gemma;
 mod layers;
 mod readers;
@@ -49,8 +50,10 @@ pub fn read(file: &str, text: &str) -> Result<Model, InputError> {
             known: READERS.iter().map(|(name, _)| (*name).to_owned()).collect(),
         });
     };
-    refuse_what_would_change_the_graph(&fields)?;
-    let spec = Spec { left_out, ..reader(&fields)? };
+    let spec = reader(&fields)?;
+    refuse_what_would_change_the_graph(&fields, &spec)?;
+    let left_out = left_out.or(spec.left_out.clone());
+    let spec = Spec { left_out, ..spec };
     let model = families::build(&spec);
     let sizes = spec.sizes(1, 1);
     let countable =
@@ -69,8 +72,9 @@ fn without_place(message: &str) -> String {
 }
 
 /// Fields of other architectures, whose layers hold what we do not write.
-fn refuse_what_would_change_the_graph(fields: &Fields) -> Result<(), InputError> {
-    for experts in ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"] {
+fn refuse_what_would_change_the_graph(fields: &Fields, spec: &Spec) -> Result<(), InputError> {
+    let names = ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"];
+    for experts in names.into_iter().filter(|_| spec.experts.is_none()) {
         if fields.bounded(experts, u64::MAX).is_ok_and(|n| n.is_none_or(|n| n == 1)) {
             continue;
         }

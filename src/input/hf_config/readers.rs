@@ -3,6 +3,7 @@
 //! To add one, write a function from its fields to a [`Spec`] and list it in [`READERS`].
 
 use super::decoders;
+use super::experts;
 use super::gemma;
 use super::layers;
 use crate::input::InputError;
@@ -22,7 +23,7 @@ use crate::model::spec::Spec;
 pub type Reader = fn(&Fields) -> Result<Spec, InputError>;
 
 /// All values of `model_type` that are understood.
-pub const READERS: [(&str, Reader); 33] = [
+pub const READERS: [(&str, Reader); 44] = [
     ("bert", bert),
     ("megatron-bert", bert),
     ("gpt2", gpt2),
@@ -38,6 +39,9 @@ pub const READERS: [(&str, Reader); 33] = [
     ("gpt_neox", gpt_neox),
     ("bloom", decoders::bloom),
     ("cohere", decoders::cohere),
+    ("deepseek_v2", experts::deepseek),
+    ("deepseek_v3", experts::deepseek),
+    ("kimi_k2", experts::deepseek),
     ("falcon", decoders::falcon),
     ("gemma", gemma::gemma),
     ("gemma2", gemma::gemma2),
@@ -45,14 +49,22 @@ pub const READERS: [(&str, Reader); 33] = [
     ("gemma3_text", gemma::gemma3),
     ("glm", decoders::glm),
     ("glm4", decoders::glm),
+    ("glm4_moe", experts::glm4),
     ("gpt_neo", decoders::gpt_neo),
+    ("gpt_oss", experts::gpt_oss),
     ("gptj", decoders::gptj),
     ("granite", decoders::granite),
+    ("llama4", experts::llama4),
+    ("llama4_text", experts::llama4),
+    ("mixtral", experts::mixtral),
     ("mpt", decoders::mpt),
     ("nemotron", decoders::nemotron),
     ("olmo2", decoders::olmo2),
+    ("olmoe", experts::olmoe),
     ("phi", decoders::phi),
     ("phi3", decoders::phi3),
+    ("qwen2_moe", experts::qwen),
+    ("qwen3_moe", experts::qwen),
     ("smollm3", decoders::smollm3),
     ("stablelm", decoders::stablelm),
     ("starcoder2", decoders::starcoder2),
@@ -143,6 +155,9 @@ pub fn numbers(
         kv_heads,
         head,
         mlp: filled(names.mlp, fill.mlp, "the elements between the MLP's matmuls")?,
+        experts: None,
+        latent: None,
+        sinks: false,
         vocabulary,
         vocabulary_multiple: fields.bounded("make_vocab_size_divisible_by", 1 << 16)?,
         embedding: hidden,

@@ -7,8 +7,8 @@
 //!   that of a weight is read by nobody in the layer.
 //! - A tensor with several readers gets the sum of their gradients.
 //! - A sum and a bias pass the gradient on; a bias sums it over rows besides.
-//! - Softmax and the hyperbolic tangent need their output, norms, other activations and products
-//!   their inputs, dropout its mask, the loss its logits; the rest need nothing.
+//! - Softmax, sigmoid and hyperbolic tangent need their output, norms, other activations, products
+//!   and routers their inputs, dropout its mask, the loss its logits; the rest need nothing.
 //! - What is needed is kept, unless its step is done again: attention's core when attention is
 //!   recomputed, the gathering of a tensor that devices hold in parts, what goes round a ring, the
 //!   activation of a gate, which runs in the kernel of the product, and the modules that are
@@ -23,6 +23,7 @@ use std::collections::BTreeSet;
 use super::Attention;
 use super::Module;
 use super::Modules;
+use super::dim::Dim;
 use super::layer::Action;
 use super::layer::Form;
 use super::layer::Graph;
@@ -98,7 +99,7 @@ struct Derivation<'a> {
 
 impl<'a> Derivation<'a> {
     fn reverse(&mut self, step: &'a Step) {
-        if let Some(module) = step.module.filter(|module| !module.drops_its_result()) {
+        if let Some(module) = self.module(step).filter(|module| !module.drops_its_result()) {
             self.repeat_whole(module);
         }
         match &step.action {
@@ -119,6 +120,8 @@ impl<'a> Derivation<'a> {
                 }
             }
             Action::Concat => panic!("a forward pass does not join tensors"),
+            Action::Dispatch => self.reverse_move(step, Action::Combine),
+            Action::Combine => self.reverse_move(step, Action::Dispatch),
             action if ring::passes_on(action) => self.reverse_ring(step),
             &Action::Exchange { axis, there, back } => {
                 if let Some(dy) = self.gradient(step.writes[0]) {
@@ -127,6 +130,13 @@ impl<'a> Derivation<'a> {
                     self.push(step, "back", action, vec![dy], vec![dx]);
                 }
             }
+        }
+    }
+
+    fn reverse_move(&mut self, step: &Step, back: Action) {
+        if let Some(dy) = self.gradient(step.writes[0]) {
+            let dx = self.new_gradient(step.reads[0]);
+            self.push(step, "grad", back, vec![dy], vec![dx]);
         }
     }
 
@@ -139,10 +149,10 @@ impl<'a> Derivation<'a> {
         } else {
             [left, right].map(|id| format!("d_{}", self.forward.at(id).name))
         };
-        let other = self.needed(right, step.module);
+        let other = self.needed(right, self.module(step));
         let d_left = self.new_gradient(left);
         self.push(step, &suffixes[0], Action::Contract, vec![dy, other], vec![d_left]);
-        let other = self.needed(left, step.module);
+        let other = self.needed(left, self.module(step));
         let d_right = self.new_gradient(right);
         self.push(step, &suffixes[1], Action::Contract, vec![other, dy], vec![d_right]);
     }
@@ -151,7 +161,7 @@ impl<'a> Derivation<'a> {
         let dy = self.gradient(step.writes[0]);
         if kind == VectorKind::CrossEntropy {
             // The loss is where gradients begin.
-            let logits = self.needed(step.reads[0], step.module);
+            let logits = self.needed(step.reads[0], self.module(step));
             let d_logits = self.new_gradient(step.reads[0]);
             return self.push(step, "grad", step.action.clone(), vec![logits], vec![d_logits]);
         }
@@ -168,14 +178,18 @@ impl<'a> Derivation<'a> {
                 let d_weight = self.weight_gradient(step, step.reads[1]);
                 return self.push(step, "grad", step.action.clone(), vec![dy], vec![d_weight]);
             }
-            VectorKind::Scale | VectorKind::Mask | VectorKind::Rotary => Vec::new(),
-            VectorKind::Softmax | VectorKind::Tanh => vec![step.writes[0]],
+            VectorKind::Scale | VectorKind::Mask | VectorKind::Rotary | VectorKind::Join => {
+                Vec::new()
+            }
+            VectorKind::Softmax | VectorKind::Tanh | VectorKind::Sigmoid => vec![step.writes[0]],
             VectorKind::Dropout => vec![step.writes[1]],
             VectorKind::Relu
             | VectorKind::SquaredRelu
             | VectorKind::Gelu
             | VectorKind::Silu
             | VectorKind::Multiply
+            | VectorKind::Weigh
+            | VectorKind::Route
             | VectorKind::LayerNorm
             | VectorKind::RmsNorm => step.reads.clone(),
             VectorKind::CrossEntropy | VectorKind::Sgd | VectorKind::Adam => {
@@ -183,7 +197,8 @@ impl<'a> Derivation<'a> {
             }
         };
         let mut reads = vec![dy];
-        reads.extend(needed.into_iter().map(|id| self.needed(id, step.module)));
+        let by = self.module(step);
+        reads.extend(needed.into_iter().map(|id| self.needed(id, by)));
         let writes = step.reads.iter().map(|&read| match self.forward.at(read).form {
             Form::Weight | Form::TiedWeight | Form::HeadWeight => self.weight_gradient(step, read),
             Form::Activation | Form::Wide | Form::Mask => self.new_gradient(read),
@@ -236,11 +251,20 @@ impl<'a> Derivation<'a> {
         self.again[id.0].expect("the step that makes it was just repeated")
     }
 
+    /// The module that a step is repeated with: the largest that it is in and that is repeated.
+    fn module(&self, step: &Step) -> Option<Module> {
+        let inner = step.module?;
+        Some(inner.around().filter(|&outer| self.modules.contains(outer)).unwrap_or(inner))
+    }
+
     /// Repeats all of a module, unless nothing of it is to be repeated or everything has been.
     fn repeat_whole(&mut self, module: Module) {
         if self.modules.contains(module) {
-            for step in self.forward.steps.iter().filter(|step| step.module == Some(module)) {
-                self.repeat(step);
+            let forward = self.forward;
+            for step in &forward.steps {
+                if self.module(step) == Some(module) {
+                    self.repeat(step);
+                }
             }
         }
     }
@@ -250,7 +274,8 @@ impl<'a> Derivation<'a> {
         if self.again[step.writes[0].0].is_some() {
             return;
         }
-        let reads = step.reads.iter().map(|&read| self.needed(read, step.module)).collect();
+        let by = self.module(step);
+        let reads = step.reads.iter().map(|&read| self.needed(read, by)).collect();
         let mut writes = Vec::new();
         for &written in &step.writes {
             let copy = self.graph.tensor(self.forward.at(written).clone());
@@ -263,7 +288,7 @@ impl<'a> Derivation<'a> {
 
     /// Whether what a step makes is made again where the backward pass of some module needs it.
     fn is_done_again(&self, step: &Step, by: Option<Module>) -> bool {
-        let module = step.module.filter(|&module| self.modules.contains(module));
+        let module = self.module(step).filter(|&module| self.modules.contains(module));
         if module.is_some_and(|module| module.drops_its_result() || by == Some(module)) {
             return true;
         }
@@ -277,8 +302,8 @@ impl<'a> Derivation<'a> {
         }
     }
 
-    /// Whether a step is the activation of one factor of a product and nothing else reads it: the
-    /// kernel of the product then has both, forward and backward.
+    /// Whether a step is the activation of one factor of a product, or a product that is weighed,
+    /// and nothing else reads it: the kernel of what reads it then has both, forward and backward.
     fn activates_a_gate(&self, step: &Step) -> bool {
         let is_activation = matches!(
             step.action,
@@ -287,13 +312,14 @@ impl<'a> Derivation<'a> {
                     | VectorKind::SquaredRelu
                     | VectorKind::Gelu
                     | VectorKind::Silu
-                    | VectorKind::Tanh,
+                    | VectorKind::Tanh
+                    | VectorKind::Multiply,
                 ..
             }
         );
         let multiplies = |&reader: &usize| {
             let action = &self.forward.steps[reader].action;
-            matches!(action, Action::Vector { kind: VectorKind::Multiply, .. })
+            matches!(action, Action::Vector { kind: VectorKind::Multiply | VectorKind::Weigh, .. })
         };
         is_activation && self.readers[step.writes[0].0].iter().all(multiplies)
     }
@@ -310,8 +336,10 @@ impl<'a> Derivation<'a> {
     fn weight_gradient(&mut self, step: &Step, of: TensorId) -> TensorId {
         let Action::Vector { row, .. } = &step.action else { panic!("only vector work asks") };
         let x = self.forward.at(step.reads[0]);
+        // Each expert has a row of its own.
+        let own = self.forward.at(of).dims.iter().filter(|&&dim| dim == Dim::Experts).copied();
         let gradient = Tensor {
-            dims: row.clone(),
+            dims: own.chain(row.iter().copied()).collect(),
             scattered: x.scattered,
             ..gradient_of(self.forward.at(of))
         };

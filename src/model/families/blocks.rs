@@ -1,5 +1,6 @@
 //! The parts that families share.
 
+use super::latent;
 use crate::model::Module;
 use crate::model::Variant;
 use crate::model::builder::LayerBuilder;
@@ -92,6 +93,9 @@ const HEADS: [Dim; 3] = [Dim::KvHeads, Dim::Group, Dim::Head];
 
 /// Attention from the token `x` to its output projection, with that one's bias and dropout.
 pub fn attention(layer: &mut LayerBuilder, x: TensorId, spec: &Spec, variant: Variant) -> TensorId {
+    if let Some(latent) = &spec.latent {
+        return latent::attention(layer, x, spec, latent);
+    }
     let qkv = layer.linear("qkv", x, &[Dim::Hidden], &[Dim::QkvHeads, Dim::Head]);
     let qkv = layer.bias("qkv_bias", qkv, 2, spec.biases.qkv);
     let queries = [&[Dim::Batch, Dim::Sequence][..], &HEADS].concat();
@@ -100,9 +104,11 @@ pub fn attention(layer: &mut LayerBuilder, x: TensorId, spec: &Spec, variant: Va
     let (mut q, mut k, v) = (parts[0], parts[1], parts[2]);
     match spec.qk_norm {
         QkNorm::None => {}
-        QkNorm::PerHead => {
-            q = layer.norm("q_norm", Norm::Rms, q);
-            k = layer.norm("k_norm", Norm::Rms, k);
+        QkNorm::PerHead | QkNorm::PerHeadWithoutGain => {
+            let has_gain = spec.qk_norm == QkNorm::PerHead;
+            let norm = if has_gain { Norm::Rms } else { Norm::RmsWithoutGain };
+            q = layer.norm("q_norm", norm, q);
+            k = layer.norm("k_norm", norm, k);
         }
         QkNorm::AllHeads => {
             q = layer.norm_along("q_norm", Norm::Rms, q, HEADS.len());
@@ -113,7 +119,21 @@ pub fn attention(layer: &mut LayerBuilder, x: TensorId, spec: &Spec, variant: Va
         q = layer.rotary("q_rotary", q);
         k = layer.rotary("k_rotary", k);
     }
-    let context = layer.module(Module::CoreAttention, |layer| {
+    let context = core(layer, (q, k, v), &queries, spec);
+    attention_end(layer, context, &HEADS, spec)
+}
+
+/// Attention's core: what each token takes from the values of those that it attends to.
+pub fn core(
+    layer: &mut LayerBuilder,
+    (q, k, v): (TensorId, TensorId, TensorId),
+    result: &[Dim],
+    spec: &Spec,
+) -> TensorId {
+    if spec.sinks {
+        layer.weight("sinks", &[Dim::KvHeads, Dim::Group]);
+    }
+    layer.module(Module::CoreAttention, |layer| {
         let probabilities = layer.core(|layer| {
             let dims = [Dim::Batch, Dim::KvHeads, Dim::Group, Dim::Sequence, Dim::Keys];
             let scores = layer.contract("scores", q, k, &dims);
@@ -126,9 +146,18 @@ pub fn attention(layer: &mut LayerBuilder, x: TensorId, spec: &Spec, variant: Va
             let probabilities = layer.vector("softmax", VectorKind::Softmax, &[masked]);
             layer.dropout("softmax_dropout", probabilities, spec.dropout.attention)
         });
-        layer.contract("context", probabilities, v, &queries)
-    });
-    let out = layer.linear("attention_out", context, &HEADS, &[Dim::Hidden]);
+        layer.contract("context", probabilities, v, result)
+    })
+}
+
+/// The output projection of attention, with its bias and dropout.
+pub fn attention_end(
+    layer: &mut LayerBuilder,
+    context: TensorId,
+    heads: &[Dim],
+    spec: &Spec,
+) -> TensorId {
+    let out = layer.linear("attention_out", context, heads, &[Dim::Hidden]);
     let out = layer.bias("attention_out_bias", out, 1, spec.biases.attention_out);
     layer.dropout("attention_dropout", out, spec.dropout.hidden)
 }

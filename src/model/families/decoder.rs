@@ -3,7 +3,9 @@
 
 use super::blocks;
 use super::blocks::Mlp;
+use super::mixture;
 use crate::model::Model;
+use crate::model::Variant;
 use crate::model::builder::LayerBuilder;
 use crate::model::dim::Dim;
 use crate::model::layer::Layer;
@@ -13,11 +15,17 @@ use crate::model::spec::Spec;
 
 /// The model of these numbers.
 pub fn build(spec: &Spec) -> Model {
-    let mlp: Mlp = if spec.gated { blocks::gated_mlp } else { blocks::mlp };
-    let transformer = |variant| match spec.branches {
-        Branches::InTurn => blocks::transformer(spec, variant, spec.norm, mlp),
-        Branches::SideBySide | Branches::SideBySideWithOneNorm => {
-            blocks::side_by_side(spec, variant, spec.norm, mlp)
+    let transformer = |variant: Variant| {
+        let mlp: Mlp = match (spec.experts.is_some() && variant.experts, spec.gated) {
+            (true, _) => mixture::experts,
+            (false, true) => blocks::gated_mlp,
+            (false, false) => blocks::mlp,
+        };
+        match spec.branches {
+            Branches::InTurn => blocks::transformer(spec, variant, spec.norm, mlp),
+            Branches::SideBySide | Branches::SideBySideWithOneNorm => {
+                blocks::side_by_side(spec, variant, spec.norm, mlp)
+            }
         }
     };
     Model::chain(spec, embedding(spec), transformer, head(spec))

@@ -9,7 +9,9 @@ mod blocks;
 mod decoder;
 mod gpt;
 mod gpt_neox;
+mod latent;
 mod llama;
+mod mixture;
 mod opt;
 
 use super::Model;

@@ -10,6 +10,8 @@ use super::pass_flops;
 use super::vector_work;
 use crate::graph::Dag;
 use crate::graph::NodeId;
+use crate::model::Experts;
+use crate::model::Latent;
 use crate::model::Masked;
 use crate::model::Module;
 use crate::model::op::Home;
@@ -42,10 +44,13 @@ struct Document<'a> {
     max_sequence_tokens: u64,
     sliding_window_tokens: Option<u64>,
     left_out: Option<&'a str>,
+    experts: Option<ExpertsPart>,
+    latent: Option<LatentPart>,
     tied_head: bool,
     tensor_parallel_widths: Vec<u64>,
     setting: SettingPart,
     parameters: u64,
+    parameters_active: u64,
     parameters_training_head: u64,
     parameter_bytes: u64,
     gradient_bytes: u64,
@@ -160,6 +165,43 @@ struct TrafficPart {
     glb_written_bytes: u64,
 }
 
+/// The experts of a model.
+#[derive(Serialize)]
+struct ExpertsPart {
+    count: u64,
+    per_token: u64,
+    mlp_size: u64,
+    shared_mlp_size: Option<u64>,
+    load: f64,
+}
+
+impl ExpertsPart {
+    fn of(experts: Experts) -> Self {
+        Self {
+            count: experts.count,
+            per_token: experts.chosen,
+            mlp_size: experts.mlp,
+            shared_mlp_size: experts.shared,
+            load: experts.load_per_mille as f64 / 1000.0,
+        }
+    }
+}
+
+/// What queries, keys and values are made from.
+#[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "the keys of a document say what they are")]
+struct LatentPart {
+    query_size: Option<u64>,
+    kv_size: u64,
+    value_size: u64,
+}
+
+impl LatentPart {
+    fn of(latent: Latent) -> Self {
+        Self { query_size: latent.query, kv_size: latent.kv, value_size: latent.value }
+    }
+}
+
 impl<'a> Document<'a> {
     fn of(inspection: &'a Inspection) -> Self {
         let spec = &inspection.model.spec;
@@ -183,6 +225,8 @@ impl<'a> Document<'a> {
             max_sequence_tokens: spec.max_sequence,
             sliding_window_tokens: spec.reaches().find_map(|(_, reach)| reach.tokens()),
             left_out: spec.left_out.as_deref(),
+            experts: spec.experts.map(ExpertsPart::of),
+            latent: spec.latent.map(LatentPart::of),
             tied_head: spec.tied,
             tensor_parallel_widths: crate::parallel::legal_widths(spec),
             setting: SettingPart {
@@ -199,6 +243,7 @@ impl<'a> Document<'a> {
                 optimizer: inspection.optimizer.name(),
             },
             parameters,
+            parameters_active: inspection.model.active_parameters(),
             parameters_training_head: head,
             parameter_bytes: state.weights.0,
             gradient_bytes: state.gradients.0,

@@ -51,7 +51,7 @@ fn heading(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
         grouped(spec.hidden),
         grouped(spec.heads),
         spec.head,
-        grouped(spec.mlp),
+        grouped(spec.experts.filter(|_| spec.mlp == 0).map_or(spec.mlp, |experts| experts.mlp)),
     )?;
     let mut notes = vec![format!("vocabulary {}", grouped(spec.vocabulary))];
     notes.push(match spec.positions {
@@ -64,6 +64,7 @@ fn heading(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
     }
     notes.push(if spec.tied { "tied head".into() } else { "head of its own".into() });
     writeln!(out, "  {}", notes.join(", "))?;
+    mixture(spec, out)?;
     limits(spec, out)?;
     let Setting { micro_batch, sequence, attention, element, .. } = inspection.share.setting;
     writeln!(
@@ -75,6 +76,33 @@ fn heading(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
         element.0
     )?;
     writeln!(out)
+}
+
+/// Experts and latent elements, where there are any.
+fn mixture(spec: &Spec, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(experts) = spec.experts {
+        let shared = experts.shared.map_or(String::new(), |shared| {
+            format!(", and one of {} that all visit", grouped(shared))
+        });
+        let count = grouped(experts.count);
+        let (each, chosen) = (grouped(experts.mlp), grouped(experts.chosen));
+        writeln!(
+            out,
+            "  {count} experts of {each} elements, of which a token visits {chosen}{shared}"
+        )?;
+        if experts.load_per_mille > 1000 {
+            let load = experts.load_per_mille as f64 / 1000.0;
+            writeln!(out, "  experts loaded {load} times as much as evenly")?;
+        }
+    }
+    if let Some(latent) = spec.latent {
+        let queries = latent
+            .query
+            .map_or(String::new(), |query| format!("queries from {}, ", grouped(query)));
+        let (kv, value) = (grouped(latent.kv), grouped(latent.value));
+        writeln!(out, "  latent attention: {queries}keys and values from {kv}, values of {value}")?;
+    }
+    Ok(())
 }
 
 /// Which layers look at a part of the sequence only, and what was not read.
@@ -105,6 +133,10 @@ fn model(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
     let head = inspection.model.training_head_parameters();
     writeln!(out, "Whole model")?;
     line(out, "parameters", &grouped(parameters))?;
+    if inspection.model.spec.experts.is_some() {
+        let active = inspection.model.active_parameters();
+        line(out, "  active, that a token passes through", &grouped(active))?;
+    }
     if head > 0 {
         line(out, "  training head besides", &grouped(head))?;
     }
