@@ -178,3 +178,49 @@ fn a_configuration_can_come_from_standard_input() {
     assert_eq!(found["parameters"], 7_241_732_096_u64);
     assert_eq!(found["sliding_window_tokens"], 4096);
 }
+
+#[test]
+fn every_built_in_model_that_is_exported_and_read_again_is_inspected_alike() {
+    let listed: Value = serde_json::from_str(&printed(&["models", "--json"])).unwrap();
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exported.json");
+    let file = file.to_str().unwrap();
+    for model in listed.as_array().unwrap() {
+        let name = model["name"].as_str().unwrap();
+        let exported = printed(&["inspect", name, "--export", file]);
+        assert!(exported == printed(&["inspect", file]), "{name}");
+        assert!(printed(&["inspect", name, "--json"]) == printed(&["inspect", file, "--json"]));
+    }
+}
+
+#[test]
+fn the_worked_graphs_are_inspected_and_divided() {
+    let mut seen = 0;
+    for entry in fs::read_dir("inputs/graphs").unwrap() {
+        let path = entry.unwrap().path();
+        let path = path.to_str().unwrap();
+        if path.ends_with("schema.json") {
+            continue;
+        }
+        let whole = inspected(&[path]);
+        let half = inspected(&[path, "--tensor-parallel", "2", "--sequence-parallel"]);
+        assert_eq!(whole["parameters"], half["parameters"], "{path}");
+        let of_device = |found: &Value| found["device"]["parameters"].as_u64().unwrap();
+        assert!(of_device(&half) < of_device(&whole), "{path}");
+        seen += 1;
+    }
+    assert_eq!(seen, 3);
+}
+
+#[test]
+fn a_broken_graph_is_refused_with_its_place() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join("broken-graph.json");
+    let text = fs::read_to_string("inputs/graphs/adapter.json").unwrap();
+    let mut graph: Value = serde_json::from_str(&text).unwrap();
+    graph["kinds"][1]["graph"]["steps"][2]["reads"] = Value::from(vec![7000]);
+    fs::write(&file, graph.to_string()).unwrap();
+    let output = phaze(&["inspect", file.to_str().unwrap()]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error.contains("`kinds[1].graph.steps[2].reads` are none or not there yet"), "{error}");
+}

@@ -86,6 +86,8 @@ fn spec(family: Family, [hidden, heads, kv_heads, head, mlp, layers]: [u64; 6]) 
         embedding_norm: false,
         head_bias: false,
         capped: Capped::default(),
+        own: Vec::new(),
+        own_cut: Vec::new(),
         left_out: None,
         tied: false,
     }

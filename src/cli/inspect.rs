@@ -1,6 +1,7 @@
 //! `phaze inspect`: what training a model computes, keeps and exchanges.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
@@ -9,10 +10,12 @@ use clap::builder::TypedValueParser as _;
 use super::Exit;
 use super::ModelArgs;
 use super::Refusal;
+use super::files;
 use super::model_args;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
 use crate::input::Conventions;
+use crate::input::model_file;
 use crate::model::Masked;
 use crate::model::Module;
 use crate::model::Optimizer;
@@ -62,6 +65,9 @@ pub struct Args {
     /// Print JSON, with everything there is
     #[arg(long, conflicts_with = "dot")]
     json: bool,
+    /// Write the model to a file, layer by layer in named dimensions, to start one's own from
+    #[arg(long, value_name = "FILE.json")]
+    export: Option<PathBuf>,
     /// Print one layer's graph for Graphviz: `embedding`, `transformer`, `head`, or `layer` for
     /// the most frequent
     #[arg(long, value_name = "LAYER")]
@@ -72,6 +78,9 @@ impl Args {
     /// Answers on standard output.
     pub fn run(&self) -> Result<Exit, Refusal> {
         let model = self.model.load()?;
+        if let Some(path) = &self.export {
+            files::write(path, model_file::text(&model).as_bytes())?;
+        }
         let conventions = Conventions::of(self.published);
         let setting = Setting {
             micro_batch: self.micro_batch,

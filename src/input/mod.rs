@@ -14,6 +14,7 @@ pub mod graph;
 pub mod hardware;
 pub mod hf_config;
 pub mod jobs;
+pub mod model_file;
 mod network;
 mod numbers;
 pub mod place;

@@ -10,7 +10,6 @@ use super::batch::default_sequence;
 use super::batch::nearest_batch;
 use super::hardware::Hardware;
 use super::hardware::preset;
-use super::hf_config;
 use super::network;
 use super::numbers::Field;
 use super::source;
@@ -190,7 +189,7 @@ pub fn default_contexts(model: &Model, sequence: u64) -> Vec<u64> {
 pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
     validate(&question, file)?;
     let model = match &question.model.text {
-        Some(text) => hf_config::read(&printable(&question.model.name), text)?,
+        Some(text) => source::model_text(&printable(&question.model.name), text)?,
         None => super::model(&question.model.name)?,
     };
     deep_enough(&question.space, &model, file)?;

@@ -13,7 +13,6 @@ use super::InputError;
 use super::batch::LONGEST_DEFAULT_SEQUENCE;
 use super::conventions::Conventions;
 use super::hardware;
-use super::hf_config;
 use super::network;
 use super::numbers::Field;
 use super::numbers::syntax;
@@ -330,7 +329,7 @@ pub fn ready(file: &RequestFile, name: &str, read: &Reader) -> Result<Setup, Inp
 pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
     let request = validated(request, file)?;
     let models = request.models.iter().map(|model| match &model.text {
-        Some(text) => hf_config::read(&model.name, text),
+        Some(text) => source::model_text(&model.name, text),
         None => super::model(&model.name),
     });
     let models: Vec<Model> = models.collect::<Result<_, _>>()?;

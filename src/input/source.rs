@@ -10,6 +10,7 @@ use super::InputError;
 use super::hardware;
 use super::hardware::Hardware;
 use super::hf_config;
+use super::model_file;
 use crate::model::Model;
 
 /// Answers the text of the file at a path, or why it cannot be read.
@@ -48,7 +49,16 @@ pub fn model(name: &str, read: &Reader) -> Result<(Model, Option<String>), Input
         let (file, allowed) = (printable(name), hf_config::LONGEST);
         return Err(InputError::TooLarge { file, found, allowed });
     }
-    Ok((hf_config::read(&said(name), &text)?, Some(text)))
+    Ok((model_text(&said(name), &text)?, Some(text)))
+}
+
+/// The model that a text describes: a graph of a user's own, or a configuration.
+pub fn model_text(file: &str, text: &str) -> Result<Model, InputError> {
+    if model_file::is_one(text) {
+        model_file::read(file, text)
+    } else {
+        hf_config::read(file, text)
+    }
 }
 
 /// The hardware that a user calls `name`, and the text of its file where it is not built in;

@@ -3,10 +3,14 @@
 //! A layer is written once in names. What one device holds of it, for any micro-batch, sequence
 //! and width, is the same layer under other [`Sizes`].
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Reach;
 
 /// A dimension of a tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Dim {
     /// Sequences of a micro-batch.
     Batch,
@@ -81,7 +85,14 @@ pub enum Dim {
     SharedMlp,
     /// One number for each token.
     One,
+    /// A dimension of a user's own, whole on every device.
+    Own(u8),
+    /// A dimension of a user's own that tensor parallelism divides.
+    OwnCut(u8),
 }
+
+/// How many dimensions of each kind a model may have of its own.
+pub const MOST_OWN: usize = 8;
 
 impl Dim {
     /// Whether tensor parallelism divides it among devices.
@@ -95,6 +106,7 @@ impl Dim {
                 | Self::QkvHeads
                 | Self::Mlp
                 | Self::SharedMlp
+                | Self::OwnCut(_)
                 | Self::Vocabulary
         )
     }
@@ -140,6 +152,8 @@ pub struct Sizes {
     pub own_rows: u64,
     pub expert_mlp: u64,
     pub shared_mlp: u64,
+    pub own: [u64; MOST_OWN],
+    pub own_cut: [u64; MOST_OWN],
 }
 
 impl Sizes {
@@ -180,6 +194,8 @@ impl Sizes {
             Dim::ExpertMlp => self.expert_mlp,
             Dim::SharedMlp => self.shared_mlp,
             Dim::One => 1,
+            Dim::Own(which) => self.own.get(usize::from(which)).copied().unwrap_or(0),
+            Dim::OwnCut(which) => self.own_cut.get(usize::from(which)).copied().unwrap_or(0),
         }
     }
 

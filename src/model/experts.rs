@@ -1,7 +1,11 @@
 //! Mixtures of experts and latent attention, by their numbers.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 /// How the second half of a layer is divided among experts, of which each token visits a few.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Experts {
     /// How many there are.
     pub count: u64,
@@ -23,7 +27,8 @@ pub struct Experts {
 }
 
 /// What the router adds to its logits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RouterBias {
     /// Nothing.
     None,
@@ -48,7 +53,8 @@ impl Experts {
 ///
 /// A head's elements are those that carry no position and those that carry it; the latter of keys
 /// are the same for all heads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Latent {
     /// Latent elements of queries; none where they are made from the token itself.
     pub query: Option<u64>,

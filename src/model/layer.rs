@@ -4,6 +4,9 @@
 //! exchanges among devices; [`backward`](super::backward) derives the backward pass;
 //! [`fusion`](super::fusion) turns either into operators. All four speak of one [`Graph`].
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Axis;
 use super::Module;
 use super::Reach;
@@ -16,11 +19,12 @@ use super::op::VectorKind;
 use crate::units::Bytes;
 
 /// Names one tensor of one [`Graph`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TensorId(pub(crate) usize);
 
 /// What a tensor is, which decides its bytes and whether it is a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Form {
     /// What flows between steps, and gradients of it.
     Activation,
@@ -37,7 +41,8 @@ pub enum Form {
 }
 
 /// A tensor of a layer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tensor {
     /// What a reader knows it by.
     pub name: String,
@@ -46,13 +51,16 @@ pub struct Tensor {
     /// What it is.
     pub form: Form,
     /// Whether each device holds a part of the sequence only (sequence parallelism).
+    #[serde(skip)]
     pub scattered: bool,
     /// Whether it is made and used on the chip, tile by tile, and never crosses HBM.
+    #[serde(skip)]
     pub on_chip: bool,
 }
 
 /// What a step does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Action {
     /// A sum of products over the dimensions that both operands have and the result has not.
     Contract,
@@ -68,6 +76,7 @@ pub enum Action {
     /// An exchange among the devices of a group of `axis`: what happens on the way `there`, and
     /// on the way `back`.
     #[expect(missing_docs, reason = "said above")]
+    #[serde(skip)]
     Exchange { axis: Axis, there: Option<CollectiveKind>, back: Option<CollectiveKind> },
     /// Tokens copied to the rows of the experts that they visit; backward they come back.
     Dispatch,
@@ -76,13 +85,15 @@ pub enum Action {
 }
 
 /// A step of a layer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Step {
     /// What a reader knows it by, unique in its graph.
     pub name: String,
     /// What it does.
     pub action: Action,
     /// Whether it is an operator of the forward pass or a gradient.
+    #[serde(skip, default = "Step::forward")]
     pub pass: Pass,
     /// What it reads; a contraction reads exactly two.
     pub reads: Vec<TensorId>,
@@ -90,17 +101,22 @@ pub struct Step {
     pub writes: Vec<TensorId>,
     /// Whether it belongs to attention's core, between the queries and keys and the weighted sum:
     /// what recomputed attention does once more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub core: bool,
     /// The module that it belongs to, if that can be repeated by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<Module>,
     /// In a ring, which of the runs of blocks that arrive one after the other it works on.
+    #[serde(skip)]
     pub run: Option<usize>,
     /// Whether it is a repetition of a step of the forward pass.
+    #[serde(skip)]
     pub again: bool,
 }
 
 /// Tensors and the steps that make them, each step after those that it reads from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Graph {
     /// By [`TensorId`].
     pub tensors: Vec<Tensor>,
@@ -109,7 +125,8 @@ pub struct Graph {
 }
 
 /// One kind of layer, forward.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Layer {
     /// What a reader knows it by: `embedding`, `transformer`, `head`.
     pub name: String,
@@ -121,6 +138,12 @@ pub struct Layer {
     pub input: Option<TensorId>,
     /// What it hands to the layer after; none for the last, which ends in the loss.
     pub output: Option<TensorId>,
+}
+
+impl Step {
+    fn forward() -> Pass {
+        Pass::Forward
+    }
 }
 
 impl Form {

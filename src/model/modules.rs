@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde::Serialize;
 
 /// A part of a layer that can be repeated by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Module {
     /// Attention from queries, keys and values to the weighted sum of the values.
     CoreAttention,
@@ -105,6 +106,20 @@ impl TryFrom<Vec<String>> for Modules {
 impl From<Modules> for Vec<String> {
     fn from(set: Modules) -> Self {
         set.iter().map(|module| module.name().to_owned()).collect()
+    }
+}
+
+impl TryFrom<String> for Module {
+    type Error = UnknownModule;
+
+    fn try_from(found: String) -> Result<Self, UnknownModule> {
+        Self::named(&found).ok_or(UnknownModule { found })
+    }
+}
+
+impl From<Module> for String {
+    fn from(module: Module) -> Self {
+        module.name().to_owned()
     }
 }
 

@@ -3,6 +3,9 @@
 //! An [`Op`] is what is scheduled: fusion has already joined vector work to the matmul that feeds
 //! it. Costs match on the few shapes of [`Work`], never on names.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Axis;
 use crate::units::Bytes;
 use crate::units::Flops;
@@ -56,7 +59,8 @@ pub enum Pass {
 }
 
 /// What a vector core does to each element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum VectorKind {
     /// A sum of two activations: a residual forward, the gradients of a fork backward (a residual
     /// passes its own gradient on and leaves no operator).

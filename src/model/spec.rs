@@ -1,14 +1,19 @@
 //! A model by its numbers, before any layer is written.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Experts;
 use super::Latent;
 use super::Reach;
 use super::Variant;
+use super::dim::MOST_OWN;
 use super::dim::Sizes;
 use super::op::VectorKind;
 
 /// Which family a model belongs to: how its layers are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Family {
     /// Encoder with norms after the residuals, trained with a masked-language-model head.
     Bert,
@@ -51,7 +56,8 @@ impl Family {
 }
 
 /// What stands between the matmuls of the MLP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Activation {
     /// GELU, in any of its forms.
     Gelu,
@@ -76,7 +82,8 @@ impl Activation {
 }
 
 /// Where dropout is applied; a place with probability 0 has none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "four places, each with or without")]
 pub struct Dropout {
     /// After the embedding.
@@ -90,7 +97,8 @@ pub struct Dropout {
 }
 
 /// Which matmuls add a bias.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Biases {
     /// Queries, keys and values.
     pub qkv: bool,
@@ -101,7 +109,8 @@ pub struct Biases {
 }
 
 /// Where norms stand, for families that have both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NormPlace {
     /// At the start of each branch; the residual stream itself is never normed.
     Before,
@@ -114,7 +123,8 @@ pub enum NormPlace {
 }
 
 /// What norms are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Norm {
     /// Layer norms with gain and bias.
     Layer,
@@ -137,7 +147,8 @@ impl Norm {
 }
 
 /// Whether queries and keys are normed before they meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum QkNorm {
     /// They are not.
     None,
@@ -150,7 +161,8 @@ pub enum QkNorm {
 }
 
 /// How attention and MLP of a layer follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Branches {
     /// The MLP reads what attention added to.
     InTurn,
@@ -161,7 +173,8 @@ pub enum Branches {
 }
 
 /// Which values are squeezed between two bounds by a hyperbolic tangent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Capped {
     /// The scores of attention.
     pub scores: bool,
@@ -173,7 +186,8 @@ pub struct Capped {
 ///
 /// Invariant, kept by the readers of `input`: every size is at least 1 and at most 2²⁴, layers at
 /// most 100,000; `kv_heads` divides `heads`; `rotary` is no more than `head`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "independent properties of published models")]
 pub struct Spec {
     /// What its user calls it.
@@ -240,6 +254,12 @@ pub struct Spec {
     pub head_bias: bool,
     /// What is squeezed between two bounds.
     pub capped: Capped,
+    /// Sizes of dimensions of a user's own that every device has whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<u64>,
+    /// Sizes of dimensions of a user's own that tensor parallelism divides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_cut: Vec<u64>,
     /// What of the published model is left out, as a reader should be told.
     pub left_out: Option<String>,
     /// Whether the head uses the embedding's table.
@@ -271,6 +291,8 @@ impl Spec {
             value: self.latent.map_or(self.head, |latent| latent.value),
             query_latent: self.latent.and_then(|latent| latent.query).unwrap_or(0),
             kv_latent: self.latent.map_or(0, |latent| latent.kv),
+            own: padded(&self.own),
+            own_cut: padded(&self.own_cut),
             ..self.expert_sizes(u128::from(micro_batch) * u128::from(sequence))
         }
     }
@@ -295,6 +317,7 @@ impl Spec {
     pub fn divisible_mlp(&self) -> u64 {
         let experts = self.experts.map(|experts| [experts.mlp, experts.shared.unwrap_or(0)]);
         let sizes = [self.mlp].into_iter().chain(experts.into_iter().flatten());
+        let sizes = sizes.chain(self.own_cut.iter().copied());
         sizes.fold(0, greatest_common_divisor)
     }
 
@@ -328,6 +351,11 @@ impl Spec {
             (multiple, _) => self.vocabulary.next_multiple_of(multiple.unwrap_or(128) * width),
         }
     }
+}
+
+/// Sizes with zeros behind them.
+fn padded(sizes: &[u64]) -> [u64; MOST_OWN] {
+    std::array::from_fn(|at| sizes.get(at).copied().unwrap_or(0))
 }
 
 fn greatest_common_divisor(a: u64, b: u64) -> u64 {
@@ -388,6 +416,8 @@ pub mod examples {
             embedding_norm: false,
             head_bias: false,
             capped: Capped::default(),
+            own: Vec::new(),
+            own_cut: Vec::new(),
             left_out: None,
             tied: true,
         }

@@ -1,7 +1,11 @@
 //! How layers of one model differ from each other.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 /// Which tokens a token may attend to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reach {
     /// All of its sequence.
     All,
@@ -39,7 +43,8 @@ impl Reach {
 }
 
 /// What one layer has that others of its model may not have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Variant {
     /// Which tokens attention looks at.
     pub reach: Reach,

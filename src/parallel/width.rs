@@ -160,6 +160,9 @@ fn problem(spec: &Spec, width: u64) -> Option<String> {
             }
         }
     }
+    if let Some(size) = spec.own_cut.iter().find(|size| !size.is_multiple_of(width)) {
+        return Some(format!("does not divide the {size} elements of a dimension of its own"));
+    }
     let kv_heads = spec.kv_heads;
     let even = kv_heads.is_multiple_of(width) || width.is_multiple_of(kv_heads);
     (!even).then(|| format!("neither divides the {kv_heads} key-value heads nor is a multiple"))
@@ -221,13 +224,14 @@ pub fn divided(spec: &Spec, setting: Setting) -> Sizes {
         turned_group: spec.heads / setting.devices() / turned_kv_heads,
         mlp: whole.mlp / width,
         vocabulary: spec.padded_vocabulary(width) / width,
-        ..experts(spec, setting, whole)
+        own_cut: whole.own_cut.map(|size| size / width),
+        ..experts(spec, setting, &whole)
     }
 }
 
 /// Sizes of experts that the devices of a width share: all of their rows, and a part of each.
-fn experts(spec: &Spec, setting: Setting, whole: Sizes) -> Sizes {
-    let Some(experts) = spec.experts else { return whole };
+fn experts(spec: &Spec, setting: Setting, whole: &Sizes) -> Sizes {
+    let Some(experts) = spec.experts else { return *whole };
     let width = setting.tensor_parallel;
     let parts = if setting.sequence_parallel { width } else { 1 };
     let tokens = u128::from(setting.micro_batch) * u128::from(setting.own_tokens() / parts);
@@ -236,7 +240,7 @@ fn experts(spec: &Spec, setting: Setting, whole: Sizes) -> Sizes {
         rows: experts.rows(tokens, parts),
         expert_mlp: whole.expert_mlp / width,
         shared_mlp: whole.shared_mlp / width,
-        ..whole
+        ..*whole
     }
 }
 

@@ -179,6 +179,8 @@ pub fn numbers(
         embedding_norm: false,
         head_bias: false,
         capped: Capped::default(),
+        own: Vec::new(),
+        own_cut: Vec::new(),
         left_out: None,
         tied: fields.flag("tie_word_embeddings", fill.tied)?,
     })

@@ -119,7 +119,13 @@ impl<'a> Derivation<'a> {
                     self.push(step, "grad", Action::Concat, parts, vec![whole]);
                 }
             }
-            Action::Concat => panic!("a forward pass does not join tensors"),
+            Action::Concat => {
+                if let Some(whole) = self.gradient(step.writes[0]) {
+                    let reads = step.reads.iter();
+                    let parts = reads.map(|&part| self.new_gradient(part)).collect();
+                    self.push(step, "grad", Action::Split, vec![whole], parts);
+                }
+            }
             Action::Dispatch => self.reverse_move(step, Action::Combine),
             Action::Combine => self.reverse_move(step, Action::Dispatch),
             action if ring::passes_on(action) => self.reverse_ring(step),
