@@ -92,6 +92,7 @@ fn chain(n_layers: usize, width: u64) -> Profile {
         collectives: 0,
         backward_collectives: 0,
         working: 0,
+        held_on: 0,
         repeatable: name == "transformer",
     };
     let last = n_layers - 1;
@@ -106,7 +107,7 @@ fn chain(n_layers: usize, width: u64) -> Profile {
         ],
         sequence: (0..n_layers).map(place).collect(),
         ids: (0..n_layers).map(|i| i64::try_from(i).unwrap_or(0) - 1).collect(),
-        edges: (1..n_layers).map(|to| Edge { from: to - 1, to, size: 50_331_648 }).collect(),
+        edges: (1..n_layers).map(|to| Edge::new(to - 1, to, 50_331_648)).collect(),
         tied: 0,
     }
 }

@@ -61,6 +61,8 @@ pub mod search;
 
 pub mod compare;
 
+pub mod measure;
+
 pub mod report;
 
 pub mod certify;

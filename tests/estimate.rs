@@ -19,6 +19,7 @@ use phaze::model::Attention;
 use phaze::model::op::Home;
 use phaze::model::op::Homes;
 use phaze::model::op::Matmul;
+use phaze::model::op::Numbers;
 use phaze::model::op::Op;
 use phaze::model::op::Traffic;
 use phaze::model::op::Work;
@@ -226,7 +227,7 @@ fn the_table_answers_what_a_search_of_its_own_finds_for_every_memory() {
         for gib in [64, 32, 80] {
             let chip = candidate.build(Bytes::GIB * gib, &found.physics).unwrap();
             for op in operators(&share) {
-                let Work::Matmul { matmul, homes, fused } = &op.work else { continue };
+                let Work::Matmul { matmul, homes, fused, .. } = &op.work else { continue };
                 if !fused.is_empty() {
                     continue;
                 }
@@ -252,11 +253,12 @@ fn a_fused_operator_takes_at_least_as_long_as_either_part() {
     let mut seen = 0;
     let share = share("gpt2-xl", 1, 2, Attention::Recomputed);
     for op in operators(&share) {
-        let Work::Matmul { matmul, homes, fused } = &op.work else { continue };
+        let Work::Matmul { matmul, homes, fused, .. } = &op.work else { continue };
         if fused.is_empty() {
             continue;
         }
-        let bare = Work::Matmul { matmul: *matmul, homes: *homes, fused: Vec::new() };
+        let numbers = Numbers::Bf16;
+        let bare = Work::Matmul { matmul: *matmul, homes: *homes, fused: Vec::new(), numbers };
         let parts = [bare, Work::Vector(fused.clone())].map(|work| Op {
             name: op.name.clone(),
             work,

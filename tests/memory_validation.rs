@@ -97,11 +97,12 @@ fn first_stage(run: &Run, attention: Attention, sequence_parallel: bool) -> Memo
             collectives: 0,
             backward_collectives: 0,
             working: 0,
+            held_on: 0,
             repeatable: true,
         }],
         sequence: vec![0; n],
         ids: (0..).take(n).collect(),
-        edges: (1..n).map(|to| Edge { from: to - 1, to, size: layer.input.0 }).collect(),
+        edges: (1..n).map(|to| Edge::new(to - 1, to, layer.input.0)).collect(),
         tied: 0,
     };
     let optimizer = Optimizer::AdamMixed;

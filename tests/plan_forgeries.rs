@@ -141,7 +141,7 @@ fn honest_plans_hold_also_after_writing_and_reading() {
 #[test]
 fn every_claim_of_a_plan_can_be_refuted() {
     let honest = text(&SEARCHED);
-    let lies: [(&str, Value); 38] = [
+    let lies: [(&str, Value); 41] = [
         ("/schema", json!("phaze-outcome")),
         ("/version", json!(7)),
         ("/name", json!("gpt2-xl")),
@@ -163,6 +163,9 @@ fn every_claim_of_a_plan_can_be_refuted() {
         ("/training/peak_flops_per_second", json!(1)),
         ("/training/micro_batch", json!(2)),
         ("/training/design", json!("h100-sxm")),
+        ("/training/basis/calibrated/runs", json!(1000)),
+        ("/training/basis/calibrated/interval_per_mille", json!([999, 1001])),
+        ("/training/basis", json!("assumed")),
         ("/job/memory", json!(1_u64 << 40)),
         ("/job/installed", json!(1_u64 << 40)),
         ("/job/ends/step_start", json!("own_gradients")),

@@ -81,7 +81,9 @@ fn compared(question: &Question, hbm: usize) -> Vec<Compared> {
     let references = &question.references;
     let like = Design { hbm: size, ..references.tpuv4_like };
     let like = Accelerator::new(like, &question.physics).ok().map(Box::new);
-    let real = Accelerator::new(references.tpuv4.0, &references.tpuv4.1).ok().map(Box::new);
+    let mut physics = references.tpuv4.1.clone();
+    physics.efficiency = question.physics.efficiency;
+    let real = Accelerator::new(references.tpuv4.0, &physics).ok().map(Box::new);
     let chips = [Chip::Built(like.clone()), Chip::Built(like), Chip::Built(real), Chip::OfSpace];
     let each = (0..N_BASELINES).zip(chips);
     each.map(|(at, chip)| Compared { described: description(at, gib), chip, given: at == 0 })

@@ -8,14 +8,17 @@ use std::collections::BTreeMap;
 use crate::estimate::vector_core::cycles_per_element;
 use crate::graph::Dag;
 use crate::hardware::Accelerator;
+use crate::hardware::Efficiency;
 use crate::hardware::Use;
 use crate::model::op::Home;
 use crate::model::op::Matmul;
+use crate::model::op::Numbers;
 use crate::model::op::Op;
 use crate::model::op::Work;
 use crate::parallel::Share;
 use crate::plan::Recompute;
 use crate::strategy::Standing;
+use crate::units::Bytes;
 use crate::units::Energy;
 use crate::units::Time;
 
@@ -61,6 +64,10 @@ struct DivisionBound {
 struct PassBound {
     /// By shape of array, then by operator: steps of all arrays together.
     steps: Vec<Vec<f64>>,
+    /// By operator: how much longer arrays take than at their peak.
+    slow: Vec<f64>,
+    /// Whether it is launched.
+    is_kernel: Vec<bool>,
     lane_cycles: Vec<f64>,
     hbm_bytes: Vec<f64>,
     network: Vec<f64>,
@@ -80,6 +87,9 @@ struct Pace {
     step: f64,
     lane_cycle: f64,
     byte: f64,
+    /// Of a byte that one operator moves, and what each kernel pays.
+    own_byte: f64,
+    launch: f64,
 }
 
 impl<'a> Bounds<'a> {
@@ -110,10 +120,14 @@ impl<'a> Bounds<'a> {
         let knobs = chip.design();
         let array = self.arrays[&(knobs.width, knobs.depth)];
         let cycle = 1e12 / chip.clock().as_hertz() as f64;
+        let Efficiency { memory, launch, .. } = *chip.efficiency();
+        let byte = 1e12 / chip.hbm_bandwidth().as_bytes_per_second() as f64;
         let pace = Pace {
             step: cycle / knobs.tensor_cores as f64,
             lane_cycle: cycle / (knobs.vector_cores as f64 * knobs.vector_width as f64),
-            byte: 1e12 / chip.hbm_bandwidth().as_bytes_per_second() as f64,
+            byte,
+            own_byte: byte * (1000.0 / f64::from(memory)),
+            launch: launch.0 as f64,
         };
         let mut ends = Vec::new();
         let (mut time, mut energy) = (f64::INFINITY, f64::INFINITY);
@@ -230,24 +244,30 @@ impl DivisionBound {
 
 impl PassBound {
     fn new(ops: &Dag<Op>, share: &Share, place: Place, shapes: &[(u64, u64)]) -> Self {
-        let matmuls: Vec<Option<Matmul>> = ops
+        let matmuls: Vec<Option<(Matmul, Numbers)>> = ops
             .nodes()
             .iter()
             .map(|op| match &op.work {
-                Work::Matmul { matmul, .. } => Some(*matmul),
+                Work::Matmul { matmul, numbers, .. } => Some((*matmul, *numbers)),
                 _ => None,
             })
             .collect();
         let steps_on = |&(width, depth): &(u64, u64)| {
-            let steps = |matmul: &Option<Matmul>| {
-                matmul.map_or(0.0, |matmul| array_steps(matmul, width, depth))
+            let steps = |matmul: &Option<(Matmul, Numbers)>| {
+                matmul.map_or(0.0, |(matmul, numbers)| {
+                    array_steps(matmul, width, depth * numbers.per_cycle())
+                })
             };
             matmuls.iter().map(steps).collect()
         };
         let of_ops = |figure: &dyn Fn(&Op) -> f64| ops.nodes().iter().map(figure).collect();
-        let macs = matmuls.iter().flatten().map(|matmul| matmul.flops().0 as f64 / 2.0);
+        let on_chip = |op: &Op| !matches!(op.work, Work::Collective(_));
+        let kernels = ops.nodes().iter().map(on_chip).collect();
+        let macs = matmuls.iter().flatten().map(|(matmul, _)| matmul.flops().0 as f64 / 2.0);
         Self {
             steps: shapes.iter().map(steps_on).collect(),
+            slow: of_ops(&|op| slow(op, place.chip.efficiency())),
+            is_kernel: kernels,
             lane_cycles: of_ops(&|op| lane_cycles(op, place)),
             hbm_bytes: of_ops(&|op| {
                 let (read, written) = op.hbm_bytes(share.setting.element);
@@ -273,9 +293,11 @@ impl PassBound {
             array_bytes: shapes
                 .iter()
                 .map(|&(width, depth)| {
-                    let element = share.setting.element.0 as f64;
-                    let products = matmuls.iter().flatten();
-                    products.map(|matmul| array_bytes(matmul, width, depth, element)).sum()
+                    let of_product = |(matmul, numbers): &(Matmul, Numbers)| {
+                        let element = numbers.operand(share.setting.element).0 as f64;
+                        array_bytes(matmul, width, depth * numbers.per_cycle(), element)
+                    };
+                    matmuls.iter().flatten().map(of_product).sum()
                 })
                 .collect(),
         }
@@ -288,15 +310,15 @@ impl PassBound {
         let mut sums = [0.0; 4];
         let mut least = 0.0_f64;
         for (op, reads) in self.reads.iter().enumerate() {
-            let needs = [
-                self.steps[array][op] * pace.step,
-                self.lane_cycles[op] * pace.lane_cycle,
-                self.hbm_bytes[op] * pace.byte,
-                self.network[op],
-            ];
-            sums.iter_mut().zip(needs).for_each(|(sum, need)| *sum += need);
+            let arrays = self.steps[array][op] * self.slow[op] * pace.step;
+            let lanes = self.lane_cycles[op] * pace.lane_cycle;
+            // Side by side, operators share all that memory can carry.
+            let shared = [arrays, lanes, self.hbm_bytes[op] * pace.byte, self.network[op]];
+            sums.iter_mut().zip(shared).for_each(|(sum, need)| *sum += need);
+            let own = [arrays, lanes, self.hbm_bytes[op] * pace.own_byte, self.network[op]];
             let start = reads.iter().map(|&read| ends[read as usize]).fold(0.0, f64::max);
-            let end = start + needs.into_iter().fold(0.0, f64::max);
+            let launched = if self.is_kernel[op] { pace.launch } else { 0.0 };
+            let end = start + own.into_iter().fold(0.0, f64::max) + launched;
             least = least.max(end);
             ends.push(end);
         }
@@ -314,7 +336,7 @@ struct Moved {
 fn moved(ops: &Dag<Op>, share: &Share, of: fn(&Moved) -> [f64; 2]) -> [f64; 2] {
     let mut sums = [0.0; 2];
     for op in ops.nodes() {
-        let each = of(&moved_by(op, share.setting.element.0 as f64));
+        let each = of(&moved_by(op, share.setting.element));
         sums.iter_mut().zip(each).for_each(|(sum, part)| *sum += part);
     }
     sums
@@ -322,14 +344,15 @@ fn moved(ops: &Dag<Op>, share: &Share, of: fn(&Moved) -> [f64; 2]) -> [f64; 2] {
 
 /// Operands of a product pass the global buffer once; what fills or drains off-chip memory passes it
 /// once more; what vector work reads and writes there passes the vector cores' buffers too.
-fn moved_by(op: &Op, element: f64) -> Moved {
+fn moved_by(op: &Op, element: Bytes) -> Moved {
     if matches!(op.work, Work::Collective(_)) {
         return Moved { glb: [0.0; 2], vector_local: [0.0; 2] };
     }
     let beside = [op.traffic.glb_read.0 as f64, op.traffic.glb_written.0 as f64];
     let (mut read, mut written) = (beside[0], beside[1]);
     let (mut filled, mut drained) = (op.traffic.hbm_read.0 as f64, op.traffic.hbm_written.0 as f64);
-    if let Work::Matmul { matmul: Matmul { b, m, k, n }, homes, .. } = &op.work {
+    if let Work::Matmul { matmul: Matmul { b, m, k, n }, homes, numbers, .. } = &op.work {
+        let element = numbers.operand(element).0 as f64;
         let bytes = |rows: u64, columns: u64| *b as f64 * rows as f64 * columns as f64 * element;
         let (first, second, product) = (bytes(*m, *k), bytes(*k, *n), bytes(*m, *n));
         read += first + second;
@@ -363,6 +386,19 @@ fn array_bytes(matmul: &Matmul, width: u64, depth: u64, element: f64) -> f64 {
         }
     }
     least * matmul.b as f64
+}
+
+/// How much longer the arrays take for an operator than at their peak.
+fn slow(op: &Op, reached: &Efficiency) -> f64 {
+    let part = match &op.work {
+        Work::Matmul { homes, .. } if [homes.a, homes.b, homes.out].contains(&Home::Chip) => {
+            reached.attention
+        }
+        Work::Matmul { numbers: Numbers::Bf16, .. } => reached.matmul,
+        Work::Matmul { .. } => reached.matmul_fp8,
+        _ => 1000,
+    };
+    1000.0 / f64::from(part)
 }
 
 /// Cycles of one lane for all vector work of an operator.

@@ -6,6 +6,7 @@ use crate::model::Attention;
 use crate::model::Masked;
 use crate::model::Model;
 use crate::model::Optimizer;
+use crate::model::Stack;
 use crate::parallel::Illegal;
 use crate::parallel::Setting;
 use crate::parallel::Share;
@@ -39,6 +40,8 @@ pub struct Asked<'a> {
     pub masked: Masked,
     /// The size of an element.
     pub element: Bytes,
+    /// What software makes of layers.
+    pub stack: Stack,
     /// What is held for each parameter.
     pub optimizer: Optimizer,
     /// How the time of a batch is defined.
@@ -81,6 +84,7 @@ impl Asked<'_> {
             repeated: strategy.repeated,
             masked: self.masked,
             element: self.element,
+            stack: self.stack,
         }
     }
 
@@ -153,6 +157,7 @@ impl Asked<'_> {
                                 repeated,
                                 masked: self.masked,
                                 element: self.element,
+                                stack: self.stack,
                             });
                             found.extend(each);
                         }

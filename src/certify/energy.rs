@@ -74,7 +74,8 @@ pub fn of_batch(batch: &Batch) -> Energy {
             Zero::Nothing => parameters,
             Zero::State | Zero::Gradients | Zero::Weights => parameters.div_ceil(shards),
         };
-        let step = price(&batch.optimizer.step(own), *place, Use::Spread, None);
+        let step = batch.optimizer.step_by(place.chip.efficiency().kernels, own);
+        let step = price(&step, *place, Use::Spread, None);
         stepping += step.map_or(Energy::ZERO, |step| step.energy);
     }
     let per_byte = u128::from(place.chip.vector(Use::Spread).network_fj_per_byte);
@@ -95,7 +96,7 @@ fn sent(batch: &Batch) -> u128 {
     let mut sent = 0_u128;
     for start in placement.pipeline.stages().skip(1).filter_map(|layers| layers.first()) {
         let entering = profile.edges.iter().filter(|edge| edge.to == *start);
-        sent += entering.map(|edge| u128::from(edge.size)).sum::<u128>();
+        sent += entering.map(|edge| u128::from(edge.sent())).sum::<u128>();
     }
     sent * 2 * u128::from(job.micro_batches)
 }

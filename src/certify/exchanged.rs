@@ -11,6 +11,7 @@ use crate::units::Bytes;
 
 use super::divide::Asked;
 use super::divide::Divided;
+use super::placed::ends;
 
 /// Picoseconds of exchanges among replicas.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -40,7 +41,8 @@ impl Exchanged {
         zero: Zero,
         (fewest, most): (u64, u64),
     ) -> Self {
-        let one_by_one = asked.space.buckets() == Buckets::Layers && asked.space.shards.is_none();
+        let buckets = ends(asked.space, asked.time_model, asked.stack).buckets;
+        let one_by_one = buckets == Buckets::Layers && asked.space.shards.is_none();
         let context = divided.share.setting.context;
         let published = asked.time_model == TimeModel::Published;
         if published || !one_by_one || fewest * context < 2 {

@@ -69,7 +69,7 @@ impl<'a> Holding<'a> {
     ) -> Self {
         let share = &divided.share;
         let Asked { optimizer, time_model, .. } = *asked;
-        let kinds = share.kinds.iter().map(|layer| untimed(layer, time_model));
+        let kinds = share.kinds.iter().map(|layer| untimed(layer, time_model, asked.stack));
         Self {
             asked,
             divided,
@@ -88,7 +88,7 @@ impl<'a> Holding<'a> {
                     step_per_gibi: 0,
                 },
                 time_model,
-                ends: ends(asked.space, time_model),
+                ends: ends(asked.space, time_model, asked.stack),
             },
         }
     }

@@ -5,6 +5,7 @@ use crate::estimate::Estimate;
 use crate::estimate::Limit;
 use crate::estimate::VectorCosts;
 use crate::estimate::collective;
+use crate::estimate::tensor_core::Cost;
 use crate::estimate::tensor_core::Loop;
 use crate::estimate::tensor_core::Mapping;
 use crate::estimate::tensor_core::Way;
@@ -13,9 +14,13 @@ use crate::estimate::vector_core;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::hardware::CoreSpec;
+use crate::hardware::Efficiency;
 use crate::hardware::Use;
 use crate::hardware::VectorSpec;
+use crate::model::op::Home;
+use crate::model::op::Homes;
 use crate::model::op::Matmul;
+use crate::model::op::Numbers;
 use crate::model::op::Op;
 use crate::model::op::Traffic;
 use crate::model::op::VectorWork;
@@ -53,27 +58,52 @@ pub fn price(op: &Op, place: Place, cores: Use, mapping: Option<&Mapping>) -> Op
     let vector = place.chip.vector(cores);
     match &op.work {
         Work::Collective(exchange) => Some(collective::estimate(exchange, &vector, place.cluster)),
-        Work::Vector(chain) => {
-            together(Product::default(), chain, &op.traffic, &vector, place.costs)
-        }
-        Work::Move => together(Product::default(), &[], &op.traffic, &vector, place.costs),
-        Work::Matmul { matmul, homes, fused } => {
-            let (spec, mapping) = (place.chip.tensor(cores), mapping?);
+        Work::Vector(chain) => together(Product::default(), chain, &op.traffic, &vector, place),
+        Work::Move => together(Product::default(), &[], &op.traffic, &vector, place),
+        Work::Matmul { matmul, homes, fused, numbers } => {
+            let (spec, mapping) = (place.chip.tensor_in(*numbers, cores), mapping?);
             if !is_legal(matmul, &spec, mapping) {
                 return None;
             }
             let priced = cost(matmul, *homes, &spec, mapping)?;
+            let (cycles, limit) = reached(&priced, *numbers, *homes, place.chip.efficiency())?;
             let product = Product {
-                cycles: priced.cycles.0,
-                limit: Some(priced.limit),
+                cycles,
+                limit: Some(limit),
                 energy: priced.total_energy(),
                 hbm: priced.hbm_read.0.checked_add(priced.hbm_written.0)?,
                 glb_read: priced.glb_read.0,
                 glb_written: priced.glb_written.0,
             };
-            together(product, fused, &op.traffic, &vector, place.costs)
+            together(product, fused, &op.traffic, &vector, place)
         }
     }
+}
+
+/// Cycles of a product where its arrays reach a part of their peak, and what decides them: memory
+/// where that takes longer even so.
+fn reached(
+    priced: &Cost,
+    numbers: Numbers,
+    homes: Homes,
+    efficiency: &Efficiency,
+) -> Option<(u64, Limit)> {
+    let on_chip = priced.needs.compute.max(priced.needs.local).max(priced.needs.glb);
+    let fused = homes.a == Home::Chip || homes.b == Home::Chip || homes.out == Home::Chip;
+    let part = match numbers {
+        _ if fused => efficiency.attention,
+        Numbers::Bf16 => efficiency.matmul,
+        Numbers::Fp8 | Numbers::Bf16BesideFp8 => efficiency.matmul_fp8,
+    };
+    if part == 1000 {
+        return Some((priced.cycles.0, priced.limit));
+    }
+    let arrays = (u128::from(on_chip) * 1000).div_ceil(u128::from(part));
+    let arrays = u64::try_from(arrays).ok()?;
+    Some(match priced.limit {
+        Limit::Hbm if arrays >= priced.cycles.0 => (arrays, Limit::Compute),
+        limit => (arrays.max(priced.cycles.0), limit),
+    })
 }
 
 /// A matmul and the vector work behind it run at once: the longest need decides, and all bytes go
@@ -83,9 +113,10 @@ fn together(
     chain: &[VectorWork],
     traffic: &Traffic,
     spec: &VectorSpec,
-    costs: VectorCosts,
+    place: Place,
 ) -> Option<Estimate> {
-    let needs = vector_core::needs(chain, traffic, spec, costs)?;
+    let needs = vector_core::needs(chain, traffic, spec, place.costs)?;
+    let Efficiency { memory, launch, .. } = *place.chip.efficiency();
     let sum = |parts: [u64; 3]| parts.into_iter().try_fold(0_u64, u64::checked_add);
     let Traffic { hbm_read, hbm_written, glb_read, glb_written } = *traffic;
     let hbm = sum([product.hbm, hbm_read.0, hbm_written.0])?;
@@ -95,6 +126,7 @@ fn together(
     let hertz = u128::from(spec.clock.as_hertz());
     let off_chip = u128::from(hbm) * hertz;
     let off_chip = off_chip.div_ceil(u128::from(spec.hbm.as_bytes_per_second()));
+    let off_chip = (off_chip * 1000).div_ceil(u128::from(memory));
     let reads = glb_read.div_ceil(spec.glb_port.read);
     let writes = glb_written.div_ceil(spec.glb_port.write);
     let longest_first = [
@@ -106,7 +138,8 @@ fn together(
     ];
     // Among equals the first is named.
     let (cycles, limit) = longest_first.into_iter().rev().max_by_key(|(cycles, _)| *cycles)?;
-    let picoseconds = (u128::from(cycles) * u128::from(Time::PER_SECOND)).div_ceil(hertz);
+    let picoseconds =
+        (u128::from(cycles) * u128::from(Time::PER_SECOND)).div_ceil(hertz) + u128::from(launch.0);
     let vector_energy = Energy(needs.energy_eighths.iter().sum::<u128>().div_ceil(8));
     Some(Estimate {
         time: Time(u64::try_from(picoseconds).ok()?),

@@ -5,9 +5,13 @@
 //! are judged by the same functions.
 
 use crate::hardware::Use;
+use crate::model::Kernels;
+use crate::model::Stack;
 use crate::parallel::LayerShare;
+use crate::parallel::Setting;
 use crate::parallel::Share;
 use crate::plan::Answer;
+use crate::plan::Buckets;
 use crate::plan::Cost;
 use crate::plan::CutSpace;
 use crate::plan::Edge;
@@ -134,7 +138,8 @@ pub fn check(paths: &Paths, around: &Around, told: &Told) -> Result<Placed, Fals
 fn job(path: &str, around: &Around, share: &Share) -> Result<Job, FalseClaim> {
     let Around { place, asked, .. } = *around;
     let Asked { optimizer, time_model, .. } = asked;
-    let step = price(&optimizer.step(1 << 30), place, Use::Spread, None);
+    let step = optimizer.step_by(asked.stack.kernels, 1 << 30);
+    let step = price(&step, place, Use::Spread, None);
     let step =
         step.ok_or_else(|| FalseClaim::new(path, "layers", "a step too large to be timed"))?;
     let installed = place.chip.design().hbm.0;
@@ -151,17 +156,21 @@ fn job(path: &str, around: &Around, share: &Share) -> Result<Job, FalseClaim> {
             step_per_gibi: step.time.0,
         },
         time_model,
-        ends: ends(asked.space, time_model),
+        ends: ends(asked.space, time_model, asked.stack),
     })
 }
 
 /// What follows the passes of a batch: gradients are clipped by the norm of all, unless the time
 /// model has an end of its own.
-pub fn ends(space: &StrategySpace, time_model: TimeModel) -> EndRules {
+pub fn ends(space: &StrategySpace, time_model: TimeModel, stack: Stack) -> EndRules {
     match time_model {
         TimeModel::Published => EndRules::PLAIN,
         TimeModel::OneForwardOneBackward => {
-            EndRules { step_start: StepStart::AllGradients, buckets: space.buckets() }
+            let buckets = match stack.gradients_hidden {
+                Some(per_mille) => Buckets::Hidden { per_mille },
+                None => space.buckets(),
+            };
+            EndRules { step_start: StepStart::AllGradients, buckets }
         }
     }
 }
@@ -198,22 +207,28 @@ fn layers(
 
 /// What placement knows of the share.
 fn profile(share: &Share, layers: &[[Pass; 2]], time_model: TimeModel) -> Profile {
+    let stack = share.setting.stack;
     let kinds = share.kinds.iter().zip(layers).map(|(share, [there, back])| LayerProfile {
         forward: there.time.0,
         backward: back.time.0,
         collectives: (there.collectives + back.collectives).0,
         backward_collectives: back.collectives.0,
-        ..untimed(share, time_model)
+        ..untimed(share, time_model, stack)
     });
     profile_of(share, kinds.collect())
 }
 
 /// What placement knows of a layer whatever the chip. The published time model knows nothing of
 /// what a running pass holds for a moment.
-pub fn untimed(layer: &LayerShare, time_model: TimeModel) -> LayerProfile {
-    let (activations, working) = match time_model {
-        TimeModel::Published => (layer.kept, Bytes::ZERO),
-        TimeModel::OneForwardOneBackward => (layer.kept_in_flight(), layer.working),
+pub fn untimed(layer: &LayerShare, time_model: TimeModel, stack: Stack) -> LayerProfile {
+    let zero = Bytes::ZERO;
+    let ends_in_loss = layer.passing > zero;
+    let (activations, working, held_on) = match (time_model, stack.kernels) {
+        (TimeModel::Published, _) => (layer.kept, zero, zero),
+        (_, Kernels::Megatron) if ends_in_loss => {
+            (layer.kept_in_flight(), layer.working, layer.weight_gradients)
+        }
+        (TimeModel::OneForwardOneBackward, _) => (layer.kept_in_flight(), layer.working, zero),
     };
     LayerProfile {
         name: layer.name.clone(),
@@ -225,6 +240,7 @@ pub fn untimed(layer: &LayerShare, time_model: TimeModel) -> LayerProfile {
         collectives: 0,
         backward_collectives: 0,
         working: working.0,
+        held_on: held_on.0,
         repeatable: is_repeatable(layer),
     }
 }
@@ -238,7 +254,14 @@ fn is_repeatable(layer: &LayerShare) -> bool {
 /// The chain of a share's layers with the given kinds.
 pub fn profile_of(share: &Share, kinds: Vec<LayerProfile>) -> Profile {
     let sequence = share.sequence.clone();
-    let edge = |to: usize| Edge { from: to - 1, to, size: share.kinds[sequence[to]].input.0 };
+    let Setting { tensor_parallel, sequence_parallel, stack, .. } = share.setting;
+    let scatters = stack.kernels == Kernels::Megatron && tensor_parallel > 1 && !sequence_parallel;
+    let edge = |to: usize| {
+        let whole = Edge::new(to - 1, to, share.kinds[sequence[to]].input.0);
+        // Each of the devices that hold it all sends a part.
+        let part = scatters.then(|| whole.size.div_ceil(tensor_parallel));
+        Edge { part, ..whole }
+    };
     // The repeated layers count from 0; what comes before them is below, what comes after above.
     let (before, _) = repeated(&sequence);
     let before = i64::try_from(before).unwrap_or(0);

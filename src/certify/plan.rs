@@ -7,6 +7,7 @@ use crate::hardware::Cluster;
 use crate::hardware::network::Network;
 use crate::model::Model;
 use crate::plan::Answer;
+use crate::plan::Basis;
 use crate::plan::Plan;
 use crate::plan::Proof;
 use crate::plan::Question;
@@ -44,6 +45,8 @@ pub struct PlanGround<'a> {
     pub vector_costs: VectorCosts,
     /// The size of an element.
     pub element: Bytes,
+    /// What times rest on beside the data sheet.
+    pub basis: Option<Basis>,
 }
 
 /// Judges a plan of a model, claim by claim. That no strategy is faster is for a solver to say.
@@ -61,6 +64,7 @@ pub fn check_plan(plan: &Plan, ground: &PlanGround) -> Verdict {
         attention: question.attention,
         masked: question.masked,
         element: ground.element,
+        stack: ground.chip.efficiency().stack(question.precision),
         optimizer: question.optimizer,
         time_model: question.time_model,
         reserve_per_mille: question.reserve_per_mille,
@@ -110,7 +114,7 @@ fn rebuilt(
     asked: &Asked,
     placed: Placed,
 ) -> Result<Plan, FalseClaim> {
-    let PlanGround { question, model, chip, .. } = *ground;
+    let &PlanGround { question, model, chip, .. } = ground;
     let Placed { strategy, profile, job, placement, .. } = placed;
     let flops = flops_per_sequence(model, question.sequence)
         .map_err(|reason| FalseClaim::new("question.sequence", question.sequence, reason))?;
@@ -130,7 +134,9 @@ fn rebuilt(
             strategy,
             flops_per_sequence: flops.0,
             causal_flops_per_sequence: asked.causal_flops_per_sequence(),
-            peak_flops_per_second: u64::try_from(chip.peak_flops_per_second()).unwrap_or(u64::MAX),
+            peak_flops_per_second: u64::try_from(chip.peak_in(question.precision))
+                .unwrap_or(u64::MAX),
+            basis: ground.basis.clone(),
         }),
         answer: Answer::new(&profile, &job, &placement),
         proof: plan.proof.clone(),

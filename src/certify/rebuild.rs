@@ -10,6 +10,8 @@ use crate::hardware::Physics;
 use crate::model::Attention;
 use crate::model::Model;
 use crate::model::Optimizer;
+use crate::model::Precision;
+use crate::model::Stack;
 use crate::model::op::Op;
 use crate::parallel::Setting;
 use crate::parallel::shard;
@@ -92,7 +94,8 @@ impl Question {
             .map(|(asked, model)| {
                 let named = |problem: String| format!("{}: {problem}", asked.name);
                 let space = &request.strategies;
-                let of_request = of_request(request, model, asked.sequence, space, element);
+                let place = (element, physics.efficiency.stack(Precision::Bf16));
+                let of_request = of_request(request, model, asked.sequence, space, place);
                 Trained::new(&asked.name, asked.weight, &of_request, &physics).map_err(named)
             })
             .collect();
@@ -129,12 +132,14 @@ impl Question {
     /// The same where strategies are chosen from another space.
     pub fn asked_from<'a>(&'a self, model: usize, space: &'a StrategySpace) -> Asked<'a> {
         let Trained { model, sequence, .. } = &self.models[model];
-        of_request(&self.request, model, *sequence, space, Bytes(self.physics.element_bytes))
+        let physics = &self.physics;
+        let place = (Bytes(physics.element_bytes), physics.efficiency.stack(Precision::Bf16));
+        of_request(&self.request, model, *sequence, space, place)
     }
 
     /// So many of the devices and the network between them.
     pub fn cluster(&self, devices: u64) -> Cluster {
-        Cluster { devices, network: self.physics.network }
+        Cluster { devices, network: self.physics.reached_network() }
     }
 
     /// How designs are judged, each model's own best as the answer tells it.
@@ -159,7 +164,7 @@ fn of_request<'a>(
     model: &'a Model,
     sequence: u64,
     space: &'a StrategySpace,
-    element: Bytes,
+    (element, stack): (Bytes, Stack),
 ) -> Asked<'a> {
     Asked {
         model,
@@ -170,6 +175,7 @@ fn of_request<'a>(
         attention: request.attention,
         masked: request.masked,
         element,
+        stack,
         optimizer: request.optimizer,
         time_model: request.time_model,
         reserve_per_mille: request.reserve_per_mille,

@@ -3,6 +3,7 @@
 
 use crate::hardware::Accelerator;
 use crate::plan::Answer;
+use crate::plan::Basis;
 use crate::plan::Plan;
 use crate::plan::Proof;
 use crate::plan::Strategy;
@@ -161,6 +162,7 @@ impl Rebuilt<'_> {
                     flops_per_sequence: model.flops_per_sequence.0,
                     causal_flops_per_sequence: asked.causal_flops_per_sequence(),
                     peak_flops_per_second: u64::try_from(peak).unwrap_or(u64::MAX),
+                    basis: Basis::of_another(&self.question.physics),
                 }),
                 proof: self.proof.clone(),
                 answer,

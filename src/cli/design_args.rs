@@ -48,6 +48,9 @@ pub struct DesignArgs {
     /// Off-chip memory; its bandwidth follows where the design's physics say so
     #[arg(long, value_name = "GIB")]
     pub hbm_gib: Option<u64>,
+    /// Everything as the data sheet says: what the accelerator's efficiency block says is left out
+    #[arg(long)]
+    pub ideal: bool,
 }
 
 impl DesignArgs {
@@ -75,7 +78,7 @@ impl DesignArgs {
     /// With the published conventions, the constants are the published ones, whatever the design.
     pub fn resolve(&self, conventions: &Conventions) -> Result<(Hardware, Accelerator), Refusal> {
         let (source, knobs) = (self.source()?, self.turned_knobs()?);
-        Ok(place::accelerator(&source, &knobs, conventions, "--design")?)
+        Ok(place::accelerator(&source, &knobs, (conventions, self.ideal), "--design")?)
     }
 
     /// What the user named, with its text where it is a file.

@@ -30,6 +30,7 @@ use crate::input::Conventions;
 use crate::input::InputError;
 use crate::input::jobs;
 use crate::input::jobs::Job;
+use crate::model::Precision;
 use crate::model::op::Homes;
 use crate::model::op::Op;
 use crate::parallel::Setting;
@@ -179,13 +180,15 @@ impl Args {
             micro_batch: self.micro_batch,
             tensor_parallel: self.tensor_parallel,
             element: Bytes(hardware.physics.element_bytes),
+            stack: chip.efficiency().stack(Precision::Bf16),
             ..self.options.setting(&model, self.conventions())
         };
         let share = shard(&model, setting)
             .map_err(|illegal| Refusal::Options(format!("{name}: {illegal}")))?;
         let vector_costs = self.conventions().vector_costs;
         let table = EstimateTable::new(Options { vector_costs, energy_slack: self.slack() });
-        let cluster = Cluster { devices: self.tensor_parallel, network: hardware.physics.network };
+        let cluster =
+            Cluster { devices: self.tensor_parallel, network: hardware.physics.reached_network() };
         let layers = share.kinds.iter().enumerate();
         let passes: Vec<(&str, u64, &'static str, &Dag<Op>)> = layers
             .flat_map(|(kind, layer)| {

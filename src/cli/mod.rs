@@ -3,6 +3,7 @@
 //! The only room that touches files, clock, terminal and exit status. A command is an `Args`
 //! struct and a `run` that answers an exit status or the reason why the request was refused.
 
+mod calibrate;
 mod check;
 mod design_args;
 mod designs;
@@ -18,6 +19,7 @@ mod report;
 mod reproduce;
 mod schedule;
 mod search;
+mod validate;
 mod watch;
 
 use std::io;
@@ -55,6 +57,8 @@ enum Command {
     Report(report::Args),
     Place(place::Args),
     Check(check::Args),
+    Validate(validate::Args),
+    Calibrate(calibrate::Args),
 }
 
 /// How a command ended, as its exit status.
@@ -115,6 +119,8 @@ pub fn main() -> ExitCode {
         Command::Report(args) => args.run(),
         Command::Place(args) => args.run(),
         Command::Check(args) => args.run(),
+        Command::Validate(args) => args.run(),
+        Command::Calibrate(args) => args.run(),
     };
     match ended {
         Ok(Exit::Done) | Err(Refusal::NobodyReads) => ExitCode::SUCCESS,

@@ -8,6 +8,7 @@ use super::Refusal;
 use super::files;
 use crate::input::Conventions;
 use crate::input::InputError;
+use crate::input::runs::attention;
 use crate::input::source;
 use crate::model::Attention;
 use crate::model::Model;
@@ -37,10 +38,12 @@ pub struct ModelOptions {
     #[arg(long, value_name = "TOKENS",
           value_parser = clap::value_parser!(u64).range(1..=LARGEST_SEQUENCE))]
     pub seq: Option<u64>,
-    /// Keep attention's probabilities for the backward pass, or compute them once more [default:
-    /// recomputed, or stored with --published]
+    /// The kernel of attention: fused, which computes its probabilities once more for the backward
+    /// pass, or unfused, which keeps them; recomputed and stored are other names of the two
+    /// [default: fused, or unfused with --published]
     #[arg(long, value_name = "HOW",
-          value_parser = PossibleValuesParser::new(["stored", "recomputed"]).map(|name| attention(&name)))]
+          value_parser = PossibleValuesParser::new(["fused", "unfused", "recomputed", "stored"])
+              .map(|name| attention(&name).unwrap_or(Attention::Recomputed)))]
     pub attention: Option<Attention>,
     /// Divide norms, dropouts and residuals along the sequence where devices share a layer
     #[arg(long)]
@@ -88,8 +91,4 @@ pub fn layer_named(model: &Model, name: &str, option: &str) -> Result<usize, Ref
         let (file, what, found) = (option.into(), "layer".into(), name.into());
         InputError::Unknown { file, what, found, known }.into()
     })
-}
-
-fn attention(name: &str) -> Attention {
-    if name == "stored" { Attention::Stored } else { Attention::Recomputed }
 }

@@ -25,6 +25,7 @@ use crate::hardware::Cluster;
 use crate::input::Conventions;
 use crate::input::graph;
 use crate::input::graph::UserGraph;
+use crate::model::Precision;
 use crate::model::op::Op;
 use crate::parallel;
 use crate::parallel::LayerShare;
@@ -251,15 +252,17 @@ impl Args {
     fn layer_of(&self, name: &str, out: &mut dyn Write) -> Result<(), Refusal> {
         let model = model_args::load(name)?;
         let kind = model_args::layer_named(&model, &self.layer, "--layer")?;
+        let (hardware, chip) = self.design.resolve(self.conventions())?;
         let setting = Setting {
             micro_batch: self.micro_batch,
             tensor_parallel: self.tensor_parallel,
+            stack: chip.efficiency().stack(Precision::Bf16),
             ..self.options.setting(&model, self.conventions())
         };
         let share = parallel::shard(&model, setting)
             .map_err(|illegal| Refusal::Options(format!("{name}: {illegal}")))?;
-        let (hardware, chip) = self.design.resolve(self.conventions())?;
-        let cluster = Cluster { devices: self.tensor_parallel, network: hardware.physics.network };
+        let cluster =
+            Cluster { devices: self.tensor_parallel, network: hardware.physics.reached_network() };
         let place = Place { model: name, hardware: &hardware.name, chip: &chip, cluster };
         // Nothing is printed before the trace is safe.
         let (mut events, mut page) = (Vec::new(), Vec::new());

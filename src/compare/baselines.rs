@@ -43,7 +43,9 @@ pub fn baselines(
     let like = Design { hbm: size, ..references.tpuv4_like };
     let like = Accelerator::new(like, &setup.physics).ok();
     let (design, physics) = &references.tpuv4;
-    let real = Accelerator::new(*design, physics).ok();
+    // What software reaches is taken to be the same for all that is compared.
+    let efficiency = setup.physics.efficiency;
+    let real = Accelerator::new(*design, &Physics { efficiency, ..physics.clone() }).ok();
     let models = 0..setup.trainings.len();
     let best_on = |chip: &Accelerator| -> Result<Vec<Best>, String> {
         if observer.stops() {

@@ -201,7 +201,7 @@ pub fn gain(
 fn standings(setup: &Setup, chip: &Turned) -> Result<(Vec<Standing>, Area), &'static str> {
     let built = Accelerator::new(chip.design, &chip.physics).map_err(|_| UNBUILDABLE)?;
     let mut terms = setup.terms.clone();
-    terms.cluster.network = chip.physics.network;
+    terms.cluster.network = chip.physics.reached_network();
     let same_network = terms.cluster == setup.terms.cluster;
     let table = EstimateTable::new(terms.options);
     let best = |training: &Training| -> Option<Standing> {

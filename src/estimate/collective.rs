@@ -33,7 +33,7 @@ pub fn estimate(collective: &Collective, spec: &VectorSpec, cluster: &Cluster) -
     let sent =
         (u128::from(collective.size.0) * u128::from(steps)).div_ceil(u128::from(collective.group));
     Estimate {
-        time: once * collective.times,
+        time: collective.exposed(once * collective.times),
         energy: Energy(sent * u128::from(collective.times) * u128::from(spec.network_fj_per_byte)),
         hbm: Bytes::ZERO,
         glb_read: Bytes::ZERO,
@@ -74,6 +74,8 @@ mod tests {
             network_fj_per_byte: 5,
             static_uw_per_mm2: 1,
             beside_uw: 0,
+            efficiency: crate::hardware::Efficiency::IDEAL,
+            calibrations: Vec::new(),
             network,
         };
         let (designs, _) = DesignSpace::published().designs(&physics);
@@ -90,7 +92,7 @@ mod tests {
         let costs = |kind, times| {
             let axis = Axis::Context;
             let collective =
-                Collective { kind, size: Bytes(800), axis, group: 4, stride: 2, times };
+                Collective { kind, size: Bytes(800), axis, group: 4, stride: 2, times, hidden: 0 };
             let found = estimate(&collective, &spec, &cluster);
             (found.time.0, found.energy.0 / u128::from(spec.network_fj_per_byte))
         };

@@ -22,12 +22,15 @@ use super::vector_core::VectorCosts;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::hardware::CoreSpec;
+use crate::hardware::Efficiency;
 use crate::hardware::Use;
 use crate::hardware::VectorSpec;
+use crate::hardware::efficiency::slowed;
 use crate::hardware::sram::ACCESS_BYTES;
 use crate::model::op::Home;
 use crate::model::op::Homes;
 use crate::model::op::Matmul;
+use crate::model::op::Numbers;
 use crate::model::op::Op;
 use crate::model::op::Traffic;
 use crate::model::op::VectorWork;
@@ -112,6 +115,8 @@ struct Remembered {
 #[derive(Clone, Copy, Debug)]
 struct MatmulCost {
     cycles: u64,
+    /// Cycles if off-chip memory were never waited for.
+    on_chip: u64,
     limit: Limit,
     energy: Energy,
     hbm: u64,
@@ -175,15 +180,20 @@ impl EstimateTable {
         cores: Use,
     ) -> Result<Estimate, TooLarge> {
         let vector = chip.vector(cores);
+        let reached = chip.efficiency();
+        let place = (&vector, reached);
         let found = match &op.work {
             Work::Collective(collective) => {
                 return Ok(collective::estimate(collective, &vector, cluster));
             }
-            Work::Matmul { matmul, homes, fused } => self
-                .matmul(matmul, *homes, &chip.tensor(cores))
-                .and_then(|cost| self.joined(Some(cost), fused, &op.traffic, &vector)),
-            Work::Vector(chain) => self.joined(None, chain, &op.traffic, &vector),
-            Work::Move => self.joined(None, &[], &op.traffic, &vector),
+            Work::Matmul { matmul, homes, fused, numbers } => {
+                let reached = matmul_reaches(*numbers, *homes, reached);
+                let found = self.matmul(matmul, *homes, &chip.tensor_in(*numbers, cores));
+                let slowed = found.and_then(|cost| cost.slowed(reached));
+                slowed.and_then(|cost| self.joined(Some(cost), fused, &op.traffic, place))
+            }
+            Work::Vector(chain) => self.joined(None, chain, &op.traffic, place),
+            Work::Move => self.joined(None, &[], &op.traffic, place),
         };
         found.ok_or_else(|| TooLarge(op.name.clone()))
     }
@@ -205,7 +215,7 @@ impl EstimateTable {
         matmul: Option<MatmulCost>,
         chain: &[VectorWork],
         traffic: &Traffic,
-        spec: &VectorSpec,
+        (spec, reached): (&VectorSpec, &Efficiency),
     ) -> Option<Estimate> {
         let needs = vector_core::needs(chain, traffic, spec, self.options.vector_costs)?;
         let (hbm, glb_read, glb_written) =
@@ -220,7 +230,7 @@ impl EstimateTable {
             glb_read.div_ceil(spec.glb_port.read).max(glb_written.div_ceil(spec.glb_port.write));
         let hbm_cycles = (u128::from(hbm) * u128::from(spec.clock.as_hertz()))
             .div_ceil(u128::from(spec.hbm.as_bytes_per_second()));
-        let hbm_cycles = u64::try_from(hbm_cycles).ok()?;
+        let hbm_cycles = slowed(u64::try_from(hbm_cycles).ok()?, reached.memory)?;
         let (matmul_cycles, matmul_limit) =
             matmul.map_or((0, Limit::Lanes), |cost| (cost.cycles, cost.limit));
         let candidates = [
@@ -236,7 +246,7 @@ impl EstimateTable {
         let eighths: u128 = needs.energy_eighths.iter().sum();
         let vector_energy = Energy(eighths.div_ceil(u128::from(ACCESS_BYTES)));
         Some(Estimate {
-            time: checked_time(spec.clock, cycles)?,
+            time: Time(checked_time(spec.clock, cycles)?.0.checked_add(reached.launch.0)?),
             energy: vector_energy + matmul.map_or(Energy::ZERO, |cost| cost.energy),
             hbm: Bytes(hbm),
             glb_read: Bytes(glb_read),
@@ -316,12 +326,35 @@ impl MatmulCost {
     fn of(cost: &Cost) -> Self {
         Self {
             cycles: cost.cycles.0,
+            on_chip: cost.needs.compute.max(cost.needs.local).max(cost.needs.glb),
             limit: cost.limit,
             energy: cost.total_energy(),
             hbm: cost.hbm_read.0 + cost.hbm_written.0,
             glb_read: cost.glb_read.0,
             glb_written: cost.glb_written.0,
         }
+    }
+
+    /// The same where the arrays reach so many thousandths of what the mapping says. What memory
+    /// needs then is for the whole operator to say.
+    fn slowed(self, thousandths: u16) -> Option<Self> {
+        if thousandths == 1000 {
+            return Some(self);
+        }
+        let cycles = slowed(self.on_chip, thousandths)?;
+        let arrays_decide = self.limit == Limit::Hbm && cycles >= self.cycles;
+        let limit = if arrays_decide { Limit::Compute } else { self.limit };
+        Some(Self { cycles: cycles.max(self.cycles), limit, ..self })
+    }
+}
+
+/// Thousandths of its peak rate that a matmul reaches: one whose tensors stay on the chip is part
+/// of the kernel of fused attention.
+pub fn matmul_reaches(numbers: Numbers, homes: Homes, reached: &Efficiency) -> u16 {
+    match numbers {
+        _ if homes.stay() => reached.attention,
+        Numbers::Bf16 => reached.matmul,
+        Numbers::Fp8 | Numbers::Bf16BesideFp8 => reached.matmul_fp8,
     }
 }
 

@@ -3,9 +3,12 @@
 use super::AreaBreakdown;
 use super::BufferEnergies;
 use super::Candidate;
+use super::Efficiency;
 use super::Physics;
 use super::Port;
 use super::sram::sram;
+use crate::model::Precision;
+use crate::model::op::Numbers;
 use crate::units::Area;
 use crate::units::Bandwidth;
 use crate::units::Bytes;
@@ -157,7 +160,9 @@ pub enum Use {
 pub struct Accelerator {
     design: Design,
     tensor: CoreSpec,
+    fp8: CoreSpec,
     vector: VectorSpec,
+    efficiency: Efficiency,
     area: AreaBreakdown,
     static_uw: u128,
     interpolated: bool,
@@ -266,7 +271,9 @@ impl Accelerator {
         Ok(Self {
             design,
             tensor,
+            fp8: fp8_spec(&design, physics),
             vector: vector_spec(&design, physics),
+            efficiency: physics.efficiency,
             area,
             static_uw: physics.static_uw(area.total()),
             interpolated: buffers.iter().any(|&size| sram(size).interpolated),
@@ -288,6 +295,23 @@ impl Accelerator {
                 ..self.tensor
             },
         }
+    }
+
+    /// The tensor cores that a matmul in some numbers uses: in 8 bits each makes two products of
+    /// half the size in a cycle, as an array twice as deep.
+    pub fn tensor_in(&self, numbers: Numbers, cores: Use) -> CoreSpec {
+        match numbers {
+            Numbers::Bf16 | Numbers::Bf16BesideFp8 => self.tensor(cores),
+            Numbers::Fp8 => {
+                let CoreSpec { count, glb, .. } = self.tensor(cores);
+                CoreSpec { count, glb, ..self.fp8 }
+            }
+        }
+    }
+
+    /// What hardware and software reach of all these.
+    pub fn efficiency(&self) -> &Efficiency {
+        &self.efficiency
     }
 
     /// The vector cores that an operator uses.
@@ -333,6 +357,15 @@ impl Accelerator {
             * u128::from(self.design.width)
             * u128::from(self.design.depth);
         2 * macs * u128::from(self.clock().as_hertz())
+    }
+
+    /// The same where matmuls compute in this precision.
+    pub fn peak_in(&self, precision: Precision) -> u128 {
+        let numbers = match precision {
+            Precision::Bf16 => Numbers::Bf16,
+            Precision::Fp8 => Numbers::Fp8,
+        };
+        self.peak_flops_per_second() * u128::from(numbers.per_cycle())
     }
 
     /// Power at rest, in microwatts: an assumption per area, and what is beside the die.
@@ -400,6 +433,14 @@ fn tensor_spec(design: &Design, physics: &Physics) -> CoreSpec {
         fill_and_drain: physics.fill_and_drain,
         energies: energies(design.local, design.glb, physics),
     }
+}
+
+/// The same arrays computing in 8 bits.
+fn fp8_spec(design: &Design, physics: &Physics) -> CoreSpec {
+    let element_bytes = Numbers::Fp8.operand(Bytes(physics.element_bytes)).0;
+    let depth = design.depth.saturating_mul(Numbers::Fp8.per_cycle());
+    let halved = Physics { element_bytes, ..physics.clone() };
+    tensor_spec(&Design { depth, ..*design }, &halved)
 }
 
 fn vector_spec(design: &Design, physics: &Physics) -> VectorSpec {

@@ -1,5 +1,7 @@
 //! What does not change from design to design: clock, bandwidths per level, energies, network.
 
+use super::Efficiency;
+use super::efficiency::Calibration;
 use super::network::Network;
 use crate::units::Area;
 use crate::units::Bandwidth;
@@ -58,8 +60,19 @@ pub struct Physics {
     pub static_uw_per_mm2: u64,
     /// Microwatts at rest of what is beside the die.
     pub beside_uw: u64,
-    /// Between devices.
+    /// Between devices, as its data sheet says.
     pub network: Network,
+    /// What hardware and software reach of all that.
+    pub efficiency: Efficiency,
+    /// Which runs of the design that these are written for say so.
+    pub calibrations: Vec<Calibration>,
+}
+
+impl Physics {
+    /// Between devices, as exchanges find it.
+    pub fn reached_network(&self) -> Network {
+        self.efficiency.network(&self.network)
+    }
 }
 
 /// Femtojoules of what cores do, and where those of buffers are from.

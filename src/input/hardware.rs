@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::InputError;
 use super::chip::RawChip;
+use super::efficiency::RawEfficiency;
 use super::network::RawNetwork;
 use super::network::rate;
 use super::numbers::Field;
@@ -13,12 +14,14 @@ use super::numbers::syntax;
 use crate::compare::References;
 use crate::hardware::ChipEnergies;
 use crate::hardware::Design;
+use crate::hardware::Efficiency;
 use crate::hardware::HbmBandwidth;
 use crate::hardware::Physics;
 use crate::hardware::Port;
 use crate::hardware::chip::GivenEnergies;
 use crate::hardware::chip::Making;
 use crate::hardware::chip::PublishedFigures;
+use crate::model::Precision;
 use crate::parallel::frameworks::Framework;
 use crate::units::Bytes;
 use crate::units::Frequency;
@@ -40,6 +43,8 @@ pub struct Hardware {
     pub making: Option<Making>,
     /// What is public of it.
     pub published: PublishedFigures,
+    /// Whether its arrays compute in 8 bits: its file says what they reach then.
+    pub fp8: bool,
 }
 
 impl Hardware {
@@ -117,6 +122,22 @@ pub fn references() -> Result<References, InputError> {
     })
 }
 
+impl Hardware {
+    /// Refuses a precision that its arrays do not compute in; `field` is what asked for it.
+    pub(super) fn computes_in(
+        &self,
+        precision: Precision,
+        field: &Field,
+    ) -> Result<(), InputError> {
+        if precision == Precision::Bf16 || self.fp8 {
+            return Ok(());
+        }
+        let problem = format!("is not what {} computes in", self.name);
+        let allowed = "take bf16, or hardware whose file gives `efficiency.matmul_fp8`";
+        Err(field.value(precision.name(), &problem, allowed))
+    }
+}
+
 /// Reads the text of a hardware file that goes by the name `file`.
 pub fn hardware(text: &str, file: &str) -> Result<Hardware, InputError> {
     let base = raw(BASE, "tpuv4-like")?;
@@ -126,7 +147,10 @@ pub fn hardware(text: &str, file: &str) -> Result<Hardware, InputError> {
     if found.network.is_absent() {
         found.network = base.network;
     }
-    let physics = physics(&found, file)?;
+    let mut physics = physics(&found, file)?;
+    if let Some(block) = &found.efficiency {
+        (physics.efficiency, physics.calibrations) = block.read(file)?;
+    }
     let gib = found.memory.hbm_gib;
     physics.hbm.knows(gib).map_err(|unknown| {
         let field = Field::new(file, "memory.hbm_gib");
@@ -138,6 +162,7 @@ pub fn hardware(text: &str, file: &str) -> Result<Hardware, InputError> {
         summary: found.summary.clone(),
         framework: found.launchable.as_deref().map(|name| framework(name, file)).transpose()?,
         design: design(&found, file)?,
+        fp8: found.efficiency.as_ref().is_some_and(RawEfficiency::has_fp8),
         physics,
         making,
         published,
@@ -158,6 +183,7 @@ struct RawFile {
     network: RawNetwork,
     #[serde(default)]
     chip: RawChip,
+    efficiency: Option<RawEfficiency>,
 }
 
 /// The framework of that name.
@@ -347,6 +373,8 @@ fn physics(found: &RawFile, file: &str) -> Result<Physics, InputError> {
         static_uw_per_mm2: scaled("static_w_per_mm2", raw.static_w_per_mm2, 1e6, 0.0, 1e3)?,
         beside_uw: 0,
         network: found.network.read(file)?,
+        efficiency: Efficiency::IDEAL,
+        calibrations: Vec::new(),
     })
 }
 

@@ -112,6 +112,7 @@ fn levels(raw: &[RawLevel], file: &str) -> Result<Network, InputError> {
             link: link(file, &table, ("gb_per_s", level.gb_per_s), level.latency_us)?,
             efficiency: u16::try_from(efficiency).expect("at most a thousand thousandths"),
             reduces_in_switch: level.reduces_in_switch,
+            startup: None,
         });
     }
     let levels = Levels::new(&levels).expect("every number of every level was just checked");

@@ -24,15 +24,18 @@ use crate::hardware::Accelerator;
 use crate::hardware::Candidate;
 use crate::hardware::Cluster;
 use crate::hardware::Design;
+use crate::hardware::Efficiency;
 use crate::hardware::Knob;
 use crate::hardware::chip::PublishedFigures;
 use crate::hardware::network::Network;
 use crate::model::Attention;
 use crate::model::Model;
+use crate::model::Precision;
 use crate::parallel::Setting;
 use crate::parallel::frameworks::Framework;
 use crate::parallel::legal_contexts;
 use crate::parallel::legal_widths;
+use crate::plan::Basis;
 use crate::plan::Job;
 use crate::plan::Plan;
 use crate::plan::Question;
@@ -142,6 +145,8 @@ pub fn question(
         optimizer: conventions.optimizer,
         attention,
         masked: conventions.masked,
+        precision: Precision::Bf16,
+        ideal: false,
         time_model: conventions.time_model,
         rule: conventions.rule,
     })
@@ -193,26 +198,30 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
         None => super::model(&question.model.name)?,
     };
     deep_enough(&question.space, &model, file)?;
-    let Question { hardware, knobs, published, .. } = &question;
-    let (hardware, chip) = accelerator(hardware, knobs, Conventions::of(*published), file)?;
+    let Question { hardware, knobs, published, ideal, .. } = &question;
+    let (hardware, chip) =
+        accelerator(hardware, knobs, (Conventions::of(*published), *ideal), file)?;
+    hardware.computes_in(question.precision, &Field::new(file, "precision"))?;
     let field = Field::new(file, "devices");
     network::reaches(&hardware.physics.network, question.devices, &field)?;
     let vector_costs = Conventions::of(question.published).vector_costs;
     let terms = Terms {
         design: hardware.name,
-        cluster: Cluster { devices: question.devices, network: hardware.physics.network },
+        cluster: Cluster { devices: question.devices, network: hardware.physics.reached_network() },
         global_batch: question.global_batch,
         space: question.space.clone(),
         reserve_per_mille: question.reserve_per_mille,
         attention: question.attention,
         masked: question.masked,
         element: Bytes(hardware.physics.element_bytes),
+        stack: hardware.physics.efficiency.stack(question.precision),
         optimizer: question.optimizer,
         time_model: question.time_model,
         rule: question.rule,
         options: Options { vector_costs, ..Options::default() },
         price: Price::Time,
         power_cap_w: None,
+        basis: Basis::of(&hardware.physics, question.precision),
     };
     Ok(Ready { question, model, chip, terms })
 }
@@ -253,6 +262,7 @@ pub fn judge(plan: &Plan, file: &str) -> Result<Result<(), FalseClaim>, InputErr
         network: ready.terms.cluster.network,
         vector_costs: ready.terms.options.vector_costs,
         element: ready.terms.element,
+        basis: ready.terms.basis.clone(),
     };
     Ok(check_plan(plan, &ground))
 }
@@ -272,7 +282,7 @@ pub fn plan(planner: &Planner, chip: &Accelerator, question: &Question, best: &B
 pub fn accelerator(
     Source { name, text }: &Source,
     knobs: &BTreeMap<String, u64>,
-    conventions: &Conventions,
+    (conventions, ideal): (&Conventions, bool),
     file: &str,
 ) -> Result<(Hardware, Accelerator), InputError> {
     let mut found = match text {
@@ -289,6 +299,13 @@ pub fn accelerator(
         found.making = None;
     }
     found = found.in_process(file)?;
+    if ideal {
+        found.physics.efficiency = Efficiency::IDEAL;
+    }
+    if !knobs.is_empty() {
+        // Another design was not measured.
+        found.physics.calibrations.clear();
+    }
     if let Some(&gib) = knobs.get("hbm_gib") {
         let field = Field::new(file, "hbm_gib");
         found.physics.hbm.knows(gib).map_err(|unknown| {

@@ -546,6 +546,7 @@ impl Width {
                 collectives: 0,
                 backward_collectives: 0,
                 working: 0,
+                held_on: 0,
                 repeatable: true,
             };
             let known = kinds.iter().rposition(|known| *known == kind);
@@ -558,7 +559,7 @@ impl Width {
             kind.name = format!("kind {i}");
         }
         let edge = |&(from, to, size): &(usize, usize, Decimal)| {
-            Some(Edge { from, to, size: size.up(scale.size_places)? })
+            Some(Edge::new(from, to, size.up(scale.size_places)?))
         };
         Some(Profile {
             width: self.devices,

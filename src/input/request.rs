@@ -455,7 +455,12 @@ impl Words<'_> {
             "job.attention",
             job.attention.as_deref(),
             default.attention,
-            &Attention::ALL.map(|known| (known.name(), known)),
+            &[
+                ("fused", Attention::Recomputed),
+                ("unfused", Attention::Stored),
+                ("recomputed", Attention::Recomputed),
+                ("stored", Attention::Stored),
+            ],
         )
     }
 

@@ -153,7 +153,7 @@ fn typed(cells: Vec<String>) -> Cells {
 }
 
 /// The records of a CSV text with the line on which each starts; quoted cells may hold anything.
-fn records(file: &str, text: &str) -> Result<Vec<(usize, Vec<String>)>, InputError> {
+pub(super) fn records(file: &str, text: &str) -> Result<Vec<(usize, Vec<String>)>, InputError> {
     let mut records = Vec::new();
     let mut rest = text;
     let mut line = 1;

@@ -17,7 +17,9 @@ use std::collections::BTreeSet;
 
 use super::Axis;
 use super::Masked;
+use super::Precision;
 use super::Reach;
+use super::Stack;
 use super::dim::Dim;
 use super::dim::Sizes;
 use super::layer::Action;
@@ -29,9 +31,11 @@ use super::op::CollectiveKind;
 use super::op::Home;
 use super::op::Homes;
 use super::op::Matmul;
+use super::op::Numbers;
 use super::op::Op;
 use super::op::Pass;
 use super::op::Traffic;
+use super::op::VectorKind;
 use super::op::VectorWork;
 use super::op::Work;
 use crate::graph::Dag;
@@ -52,6 +56,8 @@ pub struct Scale<'a> {
     pub masked: Masked,
     /// Which tokens work on pairs of tokens goes over.
     pub reach: Reach,
+    /// What software makes of it.
+    pub stack: Stack,
 }
 
 /// How many devices share a layer along each axis.
@@ -95,7 +101,7 @@ impl Scale<'_> {
     }
 
     /// Whether work on pairs of tokens leaves any of them out.
-    fn leaves_out_pairs(&self) -> bool {
+    pub(super) fn leaves_out_pairs(&self) -> bool {
         self.masked == Masked::Skipped || self.reach != Reach::All
     }
 
@@ -104,7 +110,7 @@ impl Scale<'_> {
     /// A causal mask hides half of all pairs, but for half of the diagonal: a part of one in as
     /// many as there are tokens, less than what kernels waste on the tiles along it. It is counted
     /// as exactly half, as published accounts of causal attention do.
-    fn sizes_over(&self, dims: &[Dim], scattered: bool) -> Sizes {
+    pub(super) fn sizes_over(&self, dims: &[Dim], scattered: bool) -> Sizes {
         let sizes = self.sizes(scattered);
         if self.leaves_out_pairs() && Dim::are_pairs(dims) {
             sizes.attended(self.reach, self.masked == Masked::Skipped)
@@ -294,22 +300,8 @@ impl<'a> Fusion<'a> {
             }
             Action::Gather => (Work::Move, self.gathered(first)),
             Action::Dispatch | Action::Combine => (Work::Move, self.moved(first)),
-            &Action::Exchange { axis, there, .. } => {
-                let kind = there.expect("an exchange that does nothing leaves no operator");
-                let end = |ids: &[TensorId]| ids.iter().map(|&id| self.bytes(id)).sum::<Bytes>();
-                let (from, to) = (end(&first.reads), end(&first.writes));
-                let (size, times) = match (kind, first.pass) {
-                    // A run of blocks is passed on block by block, and so are its gradients, which
-                    // go the same way to where they are added to those of the run.
-                    (CollectiveKind::Send, Pass::Forward) => (from.min(to), from.0.div_ceil(to.0)),
-                    (CollectiveKind::Send, Pass::Backward) => (from.min(to), to.0.div_ceil(from.0)),
-                    // The whole tensor: of its two ends the one that is not a part.
-                    _ => (from.max(to), 1),
-                };
-                let groups = self.scale.groups;
-                let (group, stride) = (groups.along(axis), groups.stride(axis));
-                let collective = Collective { kind, size, axis, group, stride, times };
-                (Work::Collective(collective), Traffic::default())
+            Action::Exchange { .. } => {
+                (exchange(self.graph, first, self.scale), Traffic::default())
             }
             Action::Split | Action::Concat => panic!("views leave no operator"),
         };
@@ -320,6 +312,8 @@ impl<'a> Fusion<'a> {
         let (first, fused) = (steps[0], &steps[1..]);
         let matmul = self.scale.matmul(self.graph, first);
         let Matmul { b: batch, m, k, n } = matmul;
+        let numbers = numbers(self.graph, first, self.scale.stack.precision);
+        let operand = numbers.operand(self.scale.element);
         let home = |id: TensorId| {
             if self.graph.at(id).on_chip { Home::Chip } else { Home::Hbm }
         };
@@ -340,18 +334,22 @@ impl<'a> Fusion<'a> {
             let homes = Homes { a, b, out: home(first.writes[0]) };
             let hbm_written = beyond(first.writes[0], batch * m * n);
             let traffic = Traffic { hbm_read, hbm_written, ..Traffic::default() };
-            return (Work::Matmul { matmul, homes, fused: Vec::new() }, traffic);
+            let mut traffic = traffic;
+            if homes.out == Home::Hbm {
+                traffic.hbm_written += Bytes(self.scale.element.0 - operand.0) * (batch * m * n);
+            }
+            return (Work::Matmul { matmul, homes, fused: Vec::new(), numbers }, traffic);
         }
         let mut traffic = self.crossing(group, fused);
         traffic.hbm_read += hbm_read;
         let left_in_hbm = self.leaving(group).any(|id| home(id) == Home::Hbm);
         let out = if left_in_hbm { Home::Hbm } else { Home::Chip };
         if out == Home::Hbm {
-            let own = self.scale.element * batch * m * n;
+            let own = operand * batch * m * n;
             traffic.hbm_written = Bytes(traffic.hbm_written.0.saturating_sub(own.0));
         }
         let homes = Homes { a, b, out };
-        (Work::Matmul { matmul, homes, fused: self.vector_work(fused) }, traffic)
+        (Work::Matmul { matmul, homes, fused: self.vector_work(fused), numbers }, traffic)
     }
 
     fn vector_work(&self, steps: &[&Step]) -> Vec<VectorWork> {
@@ -462,6 +460,44 @@ impl<'a> Fusion<'a> {
     }
 }
 
+/// The exchange of a step that does one.
+pub(super) fn exchange(graph: &Graph, step: &Step, scale: Scale) -> Work {
+    let &Action::Exchange { axis, there: Some(kind), .. } = &step.action else {
+        panic!("an exchange that does nothing leaves no operator")
+    };
+    let end = |ids: &[TensorId]| ids.iter().map(|&id| scale.bytes(graph, id)).sum::<Bytes>();
+    let (from, to) = (end(&step.reads), end(&step.writes));
+    let (size, times) = match (kind, step.pass) {
+        // A run of blocks is passed on block by block, and so are its gradients, which go the same
+        // way to where they are added to those of the run.
+        (CollectiveKind::Send, Pass::Forward) => (from.min(to), from.0.div_ceil(to.0)),
+        (CollectiveKind::Send, Pass::Backward) => (from.min(to), to.0.div_ceil(from.0)),
+        // The whole tensor: of its two ends the one that is not a part.
+        _ => (from.max(to), 1),
+    };
+    let (group, stride) = (scale.groups.along(axis), scale.groups.stride(axis));
+    let hidden = if axis == Axis::Tensor { scale.stack.tensor_hidden } else { 0 };
+    Work::Collective(Collective { kind, size, axis, group, stride, times, hidden })
+}
+
+/// In which numbers a contraction computes: that of a weight or of its gradient in 8 bits where
+/// layers do, but for the layer that ends in the loss.
+pub(super) fn numbers(graph: &Graph, step: &Step, precision: Precision) -> Numbers {
+    let of_weight = [step.reads[1], step.writes[0]].iter().any(|&id| graph.at(id).form.is_weight());
+    match precision {
+        Precision::Fp8 if of_weight && ends_in_loss(graph) => Numbers::Bf16BesideFp8,
+        Precision::Fp8 if of_weight => Numbers::Fp8,
+        Precision::Fp8 | Precision::Bf16 => Numbers::Bf16,
+    }
+}
+
+/// Whether a pass is that of the layer which ends in the loss.
+pub(crate) fn ends_in_loss(graph: &Graph) -> bool {
+    let is_loss =
+        |action: &Action| matches!(action, Action::Vector { kind: VectorKind::CrossEntropy, .. });
+    graph.steps.iter().any(|step| is_loss(&step.action))
+}
+
 fn leaves_no_operator(action: &Action) -> bool {
     matches!(action, Action::Split | Action::Concat | Action::Exchange { there: None, .. })
 }
@@ -474,7 +510,6 @@ mod tests {
     use crate::model::Modules;
     use crate::model::backward;
     use crate::model::families;
-    use crate::model::op::VectorKind;
     use crate::model::spec::Spec;
     use crate::model::spec::examples;
 
@@ -489,6 +524,7 @@ mod tests {
             groups: Groups::ALONE,
             masked: Masked::Computed,
             reach: layer.reach,
+            stack: Stack::IDEAL,
         };
         let back = backward::derive(&layer, attention, Modules::NONE);
         let mut left = back.kept.clone();

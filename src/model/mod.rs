@@ -2,7 +2,8 @@
 //!
 //! In: the numbers of a model ([`Spec`]). Out: a [`Model`], a chain of few kinds of
 //! layers in named dimensions, and the rules that turn a layer into operators: [`backward`]
-//! derives the gradient steps, [`fusion`] says what runs together.
+//! derives the gradient steps, [`fusion`] says what can run together at best, [`kernels`] what
+//! training frameworks launch.
 //!
 //! Not here: how long an operator takes (see `estimate`), how it is divided among devices
 //! (see `parallel`) and how models are read from files (see `input`).
@@ -12,12 +13,14 @@ mod builder;
 mod experts;
 mod modules;
 mod optimizer;
+mod stack;
 mod variant;
 
 pub mod backward;
 pub mod dim;
 pub mod families;
 pub mod fusion;
+pub mod kernels;
 pub mod layer;
 pub mod op;
 #[cfg(test)]
@@ -32,6 +35,9 @@ pub use layer::Layer;
 pub use modules::Module;
 pub use modules::Modules;
 pub use optimizer::Optimizer;
+pub use stack::Kernels;
+pub use stack::Precision;
+pub use stack::Stack;
 pub use variant::Reach;
 pub use variant::Variant;
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Axis;
 use crate::units::Bytes;
 use crate::units::Flops;
+use crate::units::Time;
 
 /// `out[b,m,n] += A[b,m,k] · B[b,k,n]`: a batch of matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +34,36 @@ pub enum Home {
     Chip,
 }
 
+/// In which numbers a matmul computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Numbers {
+    /// In those of all tensors: bf16.
+    #[default]
+    Bf16,
+    /// In 8 bits: operands of half the size, at twice the rate. The result leaves as all tensors do.
+    Fp8,
+    /// In bf16, in a training whose other matmuls compute in 8 bits.
+    Bf16BesideFp8,
+}
+
+impl Numbers {
+    /// Bytes of an operand where tensors have elements of `element` bytes.
+    pub fn operand(self, element: Bytes) -> Bytes {
+        match self {
+            Self::Bf16 | Self::Bf16BesideFp8 => element,
+            Self::Fp8 => Bytes((element.0 / 2).max(1)),
+        }
+    }
+
+    /// How many products each multiply-accumulator makes in a cycle.
+    pub fn per_cycle(self) -> u64 {
+        match self {
+            Self::Bf16 | Self::Bf16BesideFp8 => 1,
+            Self::Fp8 => 2,
+        }
+    }
+}
+
 /// The homes of a matmul's two inputs and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Homes {
@@ -47,6 +78,11 @@ pub struct Homes {
 impl Homes {
     /// All three cross HBM.
     pub const ALL_HBM: Self = Self { a: Home::Hbm, b: Home::Hbm, out: Home::Hbm };
+
+    /// Whether one of them stays on the chip.
+    pub fn stay(self) -> bool {
+        [self.a, self.b, self.out].contains(&Home::Chip)
+    }
 }
 
 /// Which way training passes through an operator.
@@ -155,6 +191,8 @@ pub struct Collective {
     pub stride: u64,
     /// How often it is done in a row: once, or the steps of a ring.
     pub times: u64,
+    /// Thousandths of it that run behind computation, whatever the schedule.
+    pub hidden: u16,
 }
 
 /// The loop shape of an operator.
@@ -168,6 +206,8 @@ pub enum Work {
         homes: Homes,
         /// Vector work fused to it, in order; empty where nothing is.
         fused: Vec<VectorWork>,
+        /// In which numbers it computes.
+        numbers: Numbers,
     },
     /// A chain of vector work on the same elements.
     Vector(Vec<VectorWork>),
@@ -229,6 +269,15 @@ impl Matmul {
     /// Multiply-accumulates, each counted as two operations.
     pub fn flops(self) -> Flops {
         Flops(2 * u128::from(self.b) * u128::from(self.m) * u128::from(self.k) * u128::from(self.n))
+    }
+}
+
+impl Collective {
+    /// Of the time that the exchange takes on the network, what is waited for.
+    pub fn exposed(&self, time: Time) -> Time {
+        let left = u128::from(1000_u16.saturating_sub(self.hidden));
+        let ticks = (u128::from(time.0) * left).div_ceil(1000);
+        Time(u64::try_from(ticks).expect("a part of a time is no longer than it"))
     }
 }
 
@@ -319,7 +368,8 @@ impl Op {
     /// `element` is the size of one activation or weight.
     pub fn hbm_bytes(&self, element: Bytes) -> (Bytes, Bytes) {
         let (mut read, mut written) = (self.traffic.hbm_read, self.traffic.hbm_written);
-        if let Work::Matmul { matmul, homes, .. } = &self.work {
+        if let Work::Matmul { matmul, homes, numbers, .. } = &self.work {
+            let element = numbers.operand(element);
             let Matmul { b, m, k, n } = *matmul;
             let crossing = |home, elements: u64| {
                 if home == Home::Hbm { element * elements } else { Bytes::ZERO }

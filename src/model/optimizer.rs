@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::Kernels;
 use super::op::Op;
 use super::op::Pass;
 use super::op::Traffic;
@@ -68,6 +69,17 @@ impl Optimizer {
         self.weight() + self.gradient() + self.state()
     }
 
+    /// The step as software runs it: beside the step itself, Adam's gradients are read for the norm of
+    /// all, and cleared, and weights are copied to where they are gathered.
+    pub fn step_by(self, kernels: Kernels, parameters: u64) -> Op {
+        let mut step = self.step(parameters);
+        if kernels == Kernels::Megatron && self.state() > Bytes::ZERO {
+            step.traffic.hbm_read += (self.gradient() + self.weight()) * parameters;
+            step.traffic.hbm_written += self.gradient() * parameters;
+        }
+        step
+    }
+
     /// The step over `parameters` of one device, once per batch.
     ///
     /// It reads gradient and state and writes weight and state; without state it reads the weight
@@ -120,6 +132,10 @@ mod tests {
     fn a_step_moves_what_it_reads_and_writes() {
         let adam = Optimizer::AdamMixed.step(10).traffic;
         assert_eq!((adam.hbm_read, adam.hbm_written), (Bytes(160), Bytes(140)));
+        let real = Optimizer::AdamMixed.step_by(Kernels::Megatron, 10).traffic;
+        assert_eq!(real.hbm_read + real.hbm_written, Bytes(400));
+        let ideal = Optimizer::AdamMixed.step_by(Kernels::FusedIdeal, 10).traffic;
+        assert_eq!(ideal, adam);
         let sgd = Optimizer::Sgd.step(10).traffic;
         assert_eq!((sgd.hbm_read, sgd.hbm_written), (Bytes(40), Bytes(20)));
     }

@@ -10,10 +10,13 @@ use super::expert;
 use super::tensor;
 use super::width;
 use super::working::Working;
+use crate::graph::Dag;
 use crate::model::Attention;
+use crate::model::Kernels;
 use crate::model::Layer;
 use crate::model::Masked;
 use crate::model::Model;
+use crate::model::Precision;
 use crate::model::Reach;
 use crate::model::backward;
 use crate::model::dim::Dim;
@@ -21,9 +24,12 @@ use crate::model::dim::Sizes;
 use crate::model::fusion;
 use crate::model::fusion::Groups;
 use crate::model::fusion::Scale;
+use crate::model::kernels;
 use crate::model::layer::Action;
 use crate::model::layer::Form;
 use crate::model::layer::Graph;
+use crate::model::layer::TensorId;
+use crate::model::op::Op;
 use crate::units::Bytes;
 use crate::units::Flops;
 
@@ -54,6 +60,7 @@ pub(super) fn scale<'a>(model: &Model, device: &'a Sizes, setting: Setting) -> S
         groups: Groups { tensor: width, context: setting.context },
         masked: if leaves_out { setting.masked } else { Masked::Computed },
         reach: Reach::All,
+        stack: setting.stack,
     }
 }
 
@@ -93,12 +100,12 @@ fn shard_layer(layer: &Layer, whole: &Sizes, scale: Scale, setting: Setting) -> 
     let working = Working::of(&divided, scale);
     LayerShare {
         name: layer.name.clone(),
-        forward: fusion::fuse(graph, &left, scale),
-        backward: fusion::fuse(&backward.graph, &left_back, scale),
+        forward: operators(graph, &left, scale),
+        backward: operators(&backward.graph, &left_back, scale),
         parameters: held.parameters,
         replicated: held.replicated,
         padded: held.padded,
-        kept: backward.kept.iter().map(|&id| bytes(id)).sum(),
+        kept: backward.kept.iter().map(|&id| kept(&backward.graph, id, scale)).sum(),
         working: working.all,
         passing: working.kept,
         weight_gradients: working.weight_gradients,
@@ -108,6 +115,43 @@ fn shard_layer(layer: &Layer, whole: &Sizes, scale: Scale, setting: Setting) -> 
         repeated: flops(&backward.graph, scale, true),
         hidden: hidden(graph, scale) + hidden(&backward.graph, scale),
     }
+}
+
+/// The operators of a pass as its software runs them; `left` are the tensors that must be in memory
+/// at its end.
+fn operators(graph: &Graph, left: &[TensorId], scale: Scale) -> Dag<Op> {
+    match scale.stack.kernels {
+        Kernels::FusedIdeal => fusion::fuse(graph, left, scale),
+        Kernels::Megatron => kernels::launch(graph, scale),
+    }
+}
+
+/// Bytes of a tensor that is kept for the backward pass: what only gradients of weights in 8 bits
+/// read is kept as they read it.
+fn kept(backward: &Graph, id: TensorId, scale: Scale) -> Bytes {
+    let whole = scale.bytes(backward, id);
+    let in_fp8 = scale.stack.precision == Precision::Fp8 && !fusion::ends_in_loss(backward);
+    let is_activation = backward.at(id).form == Form::Activation;
+    if in_fp8 && is_activation && only_for_weights(backward, &backward.readers(), id) {
+        Bytes(whole.0 / 2)
+    } else {
+        whole
+    }
+}
+
+/// Whether gradients of weights alone read a tensor, as it is or exchanged among devices.
+fn only_for_weights(graph: &Graph, readers: &[Vec<usize>], id: TensorId) -> bool {
+    let for_weights = |&reader: &usize| {
+        let step = &graph.steps[reader];
+        match step.action {
+            Action::Contract => graph.at(step.writes[0]).form.is_weight(),
+            Action::Split | Action::Exchange { .. } => {
+                step.writes.iter().all(|&part| only_for_weights(graph, readers, part))
+            }
+            _ => false,
+        }
+    };
+    !readers[id.0].is_empty() && readers[id.0].iter().all(for_weights)
 }
 
 /// Operations of the contractions that are repetitions, or of those that are none.

@@ -3,8 +3,10 @@
 use super::ContextKind;
 use crate::graph::Dag;
 use crate::model::Attention;
+use crate::model::Kernels;
 use crate::model::Masked;
 use crate::model::Modules;
+use crate::model::Stack;
 use crate::model::op::Op;
 use crate::units::Bytes;
 use crate::units::Flops;
@@ -32,6 +34,8 @@ pub struct Setting {
     pub masked: Masked,
     /// The size of one activation, weight or gradient: 2 bytes for bf16.
     pub element: Bytes,
+    /// What software makes of it.
+    pub stack: Stack,
 }
 
 impl Setting {
@@ -48,11 +52,22 @@ impl Setting {
         repeated: Modules::NONE,
         masked: Masked::Computed,
         element: Bytes(2),
+        stack: Stack::IDEAL,
     };
 
     /// Tokens of a sequence on one device.
     pub fn own_tokens(self) -> u64 {
         self.sequence / self.context
+    }
+
+    /// In how many parts devices that hold the same tensor send it to the next stage: frameworks
+    /// send a part from each device that shares a layer. Where it is divided along the sequence, each
+    /// holds a part anyway.
+    pub fn parts_of_a_send(self) -> u64 {
+        match self.stack.kernels {
+            Kernels::Megatron if !self.sequence_parallel => self.tensor_parallel,
+            Kernels::Megatron | Kernels::FusedIdeal => 1,
+        }
     }
 
     /// How many devices share the work of one sequence in a layer.
@@ -130,6 +145,15 @@ impl LayerShare {
     /// `working` apart.
     pub fn kept_in_flight(&self) -> Bytes {
         Bytes(self.kept.0 - self.passing.0)
+    }
+
+    /// Of `working`, what real kernels hold beside the pass of another layer too: the gradients of a
+    /// head's weights, until they are added to earlier ones.
+    pub fn held_on(&self, stack: Stack) -> Bytes {
+        match stack.kernels {
+            Kernels::Megatron if self.ends_in_loss() => self.weight_gradients,
+            Kernels::Megatron | Kernels::FusedIdeal => Bytes::ZERO,
+        }
     }
 
     /// Whether it is the last layer of a model.

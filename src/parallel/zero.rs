@@ -283,6 +283,7 @@ pub fn with_exchanges(share: &Share, zero: Zero, shards: u64, bytes: ParameterBy
                 group: shards,
                 stride,
                 times: 1,
+                hidden: 0,
             });
             pass.add(Op { name: name.into(), work, traffic: Traffic::default() }, &[]);
         };

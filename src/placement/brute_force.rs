@@ -169,6 +169,7 @@ fn instance(noise: &mut Noise, n_most: u64, branches: bool) -> Instance {
             collectives: 0,
             backward_collectives: 0,
             working: 0,
+            held_on: 0,
             repeatable: true,
         })
         .collect();
@@ -181,14 +182,14 @@ fn instance(noise: &mut Noise, n_most: u64, branches: bool) -> Instance {
     let mut edges: Vec<Edge> = Vec::new();
     for to in 1..n {
         if !branches || !noise.one_in(3) {
-            edges.push(Edge { from: to - 1, to, size: size(noise) });
+            edges.push(Edge::new(to - 1, to, size(noise)));
         }
     }
     if branches || noise.one_in(3) {
         for _ in 0..=noise.below(n as u64) {
             let to = usize::try_from(1 + noise.below(n as u64 - 1)).unwrap();
             let from = usize::try_from(noise.below(to as u64)).unwrap();
-            edges.push(Edge { from, to, size: size(noise) });
+            edges.push(Edge::new(from, to, size(noise)));
         }
     }
     let tied = if noise.one_in(3) { 1 + noise.below(5) } else { 0 };
@@ -285,7 +286,7 @@ fn instance_of_axes(noise: &mut Noise) -> Instance {
     let mut base = instance(noise, 6, false);
     let n = base.profile.n_layers();
     let size = 1 + noise.below(20);
-    base.profile.edges = (1..n).map(|to| Edge { from: to - 1, to, size }).collect();
+    base.profile.edges = (1..n).map(|to| Edge::new(to - 1, to, size)).collect();
     base.profile.context = 1 + noise.below(2);
     for kind in &mut base.profile.kinds {
         kind.tensor_parallel = true;
@@ -300,10 +301,14 @@ fn instance_of_axes(noise: &mut Noise) -> Instance {
     job.micro_batches = 1 + noise.below(12);
     job.memory = 5 + noise.below(120);
     let starts = [StepStart::OwnGradients, StepStart::AllGradients];
-    let buckets =
-        [Buckets::Stages, Buckets::Layers, Buckets::FirstRank { least: 8, per_replica: 2 }];
+    let buckets = [
+        Buckets::Stages,
+        Buckets::Layers,
+        Buckets::FirstRank { least: 8, per_replica: 2 },
+        Buckets::Hidden { per_mille: 700 },
+    ];
     let any = |noise: &mut Noise, n: usize| usize::try_from(noise.below(n as u64)).unwrap();
-    job.ends = EndRules { step_start: starts[any(noise, 2)], buckets: buckets[any(noise, 3)] };
+    job.ends = EndRules { step_start: starts[any(noise, 2)], buckets: buckets[any(noise, 4)] };
     let recompute =
         [Recompute::None, Recompute::AsNeeded, Recompute::First(1), Recompute::EVERY_LAYER];
     base.choices = Choices {

@@ -66,8 +66,8 @@ impl Chain {
         let mut sent = (0, sample.send(problem, 0));
         for edge in &profile.edges {
             // Neighbouring edges mostly carry the same size: ask the network once.
-            if sent.0 != edge.size {
-                sent = (edge.size, sample.send(problem, edge.size));
+            if sent.0 != edge.sent() {
+                sent = (edge.sent(), sample.send(problem, edge.sent()));
             }
             enter[edge.to] = sent.1.max(enter[edge.to]);
             leave[edge.from + 1] = sent.1.max(leave[edge.from + 1]);
@@ -254,7 +254,7 @@ impl Skips {
         let mut into = vec![Vec::new(); n];
         let mut out_of = vec![Vec::new(); n];
         for edge in &profile.edges {
-            let time = sample.send(problem, edge.size);
+            let time = sample.send(problem, edge.sent());
             into[edge.to].push((edge.from, time, edge.size));
             out_of[edge.from].push((edge.to, time));
         }

@@ -258,12 +258,13 @@ impl Sums {
             let kinds = self.kinds.iter().filter(|_| one_by_one);
             kinds.map(|&(size, count)| u128::from(time(size)) * u128::from(count)).sum()
         };
+        let waited_for = |ticks: u64| job.ends.buckets.waited_for(ticks);
         let exchanged = tried.map(|data_parallel| {
             let wiring = Shape { data_parallel, ..*shape }.wiring(profile, job);
             let tied = wiring.tied(profile.tied);
             let mut found = match shape.zero {
                 Zero::Nothing | Zero::State => Exchanged {
-                    reduce_first: wiring.reduce(self.first),
+                    reduce_first: waited_for(wiring.reduce(self.first)),
                     reduce_all: of_all(&|size| wiring.reduce(size)),
                     ..Exchanged::default()
                 },
@@ -274,8 +275,8 @@ impl Sums {
             };
             found.reduce_first = found.reduce_first.saturating_add(tied);
             if matches!(shape.zero, Zero::State | Zero::Gradients) {
-                found.gather_first = wiring.gather(self.first);
-                found.gather_any = wiring.gather(self.smallest);
+                found.gather_first = waited_for(wiring.gather(self.first));
+                found.gather_any = waited_for(wiring.gather(self.smallest));
                 found.gather_all = of_all(&|size| wiring.gather(size));
             }
             found

@@ -51,7 +51,7 @@ impl<'a> Downsets<'a> {
         let mut into = vec![Vec::new(); n];
         let mut out_of = vec![Vec::new(); n];
         for edge in &profile.edges {
-            let time = sample.send(problem, edge.size);
+            let time = sample.send(problem, edge.sent());
             into[edge.to].push((edge.from, time, edge.size));
             out_of[edge.from].push((edge.to, time, edge.size));
         }

@@ -37,6 +37,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::parallel::Order;
+use crate::plan::Edge;
 use crate::plan::Job;
 use crate::plan::PassOrder;
 use crate::plan::Pipeline;
@@ -326,7 +327,7 @@ impl Sample {
     }
 
     fn times(self, problem: &FixedProblem) -> SendTimes {
-        let sizes = || problem.profile.edges.iter().map(|edge| edge.size);
+        let sizes = || problem.profile.edges.iter().map(Edge::sent);
         let time = |size: Option<u64>| self.send(problem, size.unwrap_or(0));
         (time(sizes().min()), time(sizes().max()))
     }

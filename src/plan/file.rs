@@ -20,6 +20,9 @@ use super::StrategySpace;
 use super::TimeModel;
 use super::cost;
 use super::simulate::exact_time;
+use crate::hardware::Efficiency;
+use crate::hardware::Physics;
+use crate::model::Precision;
 use crate::parallel::Order;
 use crate::parallel::zero::Zero;
 
@@ -159,6 +162,45 @@ pub struct Training {
     pub causal_flops_per_sequence: Option<u128>,
     /// What one device could do.
     pub peak_flops_per_second: u64,
+    /// What times rest on beside the data sheet; nothing where they are ideal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+}
+
+/// What predicted times rest on where they are not ideal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Basis {
+    /// An efficiency that no run of this design and precision was measured for.
+    Assumed,
+    /// Measured runs.
+    Calibrated {
+        /// The software that ran.
+        stack: String,
+        /// How many runs.
+        runs: u64,
+        /// Thousandths of the predicted time between which four of five measured ones lie, their
+        /// model left out, where that is known.
+        interval_per_mille: Option<[u16; 2]>,
+    },
+}
+
+impl Basis {
+    /// Of the design that a hardware file is about.
+    pub fn of(physics: &Physics, precision: Precision) -> Option<Self> {
+        let own = physics.calibrations.iter().find(|one| one.precision == precision);
+        let calibrated = own.map(|own| Self::Calibrated {
+            stack: own.stack.clone(),
+            runs: own.runs,
+            interval_per_mille: own.interval,
+        });
+        Self::of_another(physics).map(|assumed| calibrated.unwrap_or(assumed))
+    }
+
+    /// Of any other design in the same physics: what was measured of one is assumed of another.
+    pub fn of_another(physics: &Physics) -> Option<Self> {
+        (physics.efficiency != Efficiency::IDEAL).then_some(Self::Assumed)
+    }
 }
 
 /// A plan with all that is needed to verify it.

@@ -66,6 +66,25 @@ pub enum Buckets {
         /// Parameters for each replica.
         per_replica: u64,
     },
+    /// However they are exchanged, and new weights gathered: so many thousandths of both run beside
+    /// passes, as was measured.
+    Hidden {
+        /// Thousandths.
+        per_mille: u16,
+    },
+}
+
+impl Buckets {
+    /// Ticks of an exchange that surely do not run beside passes, of those that it takes.
+    pub fn waited_for(self, ticks: u64) -> u64 {
+        match self {
+            Self::Stages | Self::Layers | Self::FirstRank { .. } => ticks,
+            Self::Hidden { per_mille } => {
+                let left = u128::from(1000_u16.saturating_sub(per_mille));
+                u64::try_from((u128::from(ticks) * left).div_ceil(1000)).unwrap_or(u64::MAX)
+            }
+        }
+    }
 }
 
 /// What follows the passes of a batch.

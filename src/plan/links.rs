@@ -15,6 +15,7 @@ use crate::units::Time;
 /// What connects the devices of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each job")]
 pub enum Links {
     /// Every pair at the same rate and without latency: moving `size` takes
     /// `size · 10^power / rate` ticks. What a user's own profile has.

@@ -36,6 +36,7 @@ pub use cost::Cost;
 pub use cost::Placement;
 pub use cost::cost;
 pub use file::Answer;
+pub use file::Basis;
 pub use file::Plan;
 pub use file::Proof;
 pub use file::RankAnswer;

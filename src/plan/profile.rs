@@ -30,6 +30,10 @@ pub struct LayerProfile {
     /// What a running pass holds for a moment beside what is kept.
     #[serde(default)]
     pub working: u64,
+    /// Of it, what is there beside the running pass of another layer too: the gradients of a head's
+    /// weights.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub held_on: u64,
     /// Whether the layer may run its forward pass again by itself, keeping its input only.
     #[serde(default)]
     pub repeatable: bool,
@@ -43,8 +47,23 @@ pub struct Edge {
     pub from: usize,
     /// The layer that reads it.
     pub to: usize,
-    /// How much of it one device sends for one micro-batch.
+    /// How much of it one device holds for one micro-batch.
     pub size: u64,
+    /// How much of it one device sends, where devices that hold the same send a part each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<u64>,
+}
+
+impl Edge {
+    /// A tensor of which each device sends all that it holds.
+    pub fn new(from: usize, to: usize, size: u64) -> Self {
+        Self { from, to, size, part: None }
+    }
+
+    /// How much of it one device sends for one micro-batch.
+    pub fn sent(&self) -> u64 {
+        self.part.unwrap_or(self.size)
+    }
 }
 
 /// The layers of a model at one width, in an order that no edge runs against.
@@ -72,6 +91,11 @@ pub struct Profile {
 
 fn one() -> u64 {
     1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_nothing(size: &u64) -> bool {
+    *size == 0
 }
 
 /// A profile that contradicts itself.
@@ -236,6 +260,7 @@ pub(crate) mod tests {
             collectives: 0,
             backward_collectives: 0,
             working: 0,
+            held_on: 0,
             repeatable: true,
         });
         let n = times.len();
@@ -245,7 +270,7 @@ pub(crate) mod tests {
             kinds: kinds.collect(),
             sequence: (0..n).collect(),
             ids: (0..).take(n).collect(),
-            edges: (1..n).map(|to| Edge { from: to - 1, to, size: crossing }).collect(),
+            edges: (1..n).map(|to| Edge::new(to - 1, to, crossing)).collect(),
             tied: 0,
         }
     }
@@ -275,7 +300,7 @@ pub(crate) mod tests {
     #[test]
     fn a_chain_may_skip_but_not_break() {
         let mut profile = chain(&[(1, 1); 3], 1);
-        profile.edges.push(Edge { from: 0, to: 2, size: 1 });
+        profile.edges.push(Edge::new(0, 2, 1));
         assert!(profile.is_chain());
         profile.edges.remove(0);
         assert!(!profile.is_chain());

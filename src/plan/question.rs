@@ -12,6 +12,7 @@ use super::schedule::Rule;
 use crate::model::Attention;
 use crate::model::Masked;
 use crate::model::Optimizer;
+use crate::model::Precision;
 
 /// A file by name, with its text where it is not built in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +52,12 @@ pub struct Question {
     pub attention: Attention,
     /// Whether fused attention computes what a causal mask hides.
     pub masked: Masked,
+    /// In which numbers matmuls compute.
+    #[serde(default, skip_serializing_if = "Precision::is_usual")]
+    pub precision: Precision,
+    /// Whether everything is as the data sheet says, whatever the hardware's efficiency block.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ideal: bool,
     /// How the time of a batch is defined.
     pub time_model: TimeModel,
     /// What a spread operator leaves to others.

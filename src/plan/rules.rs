@@ -8,6 +8,7 @@ use crate::parallel::zero::Zero;
 use crate::units::Bytes;
 
 use super::AfterBackward;
+use super::Edge;
 use super::Job;
 use super::LayerProfile;
 use super::Memory;
@@ -140,7 +141,7 @@ impl<'a> StageRules<'a> {
             1 => [0, 0],
             _ => [wiring.reduce(kind.parameters), wiring.gather(kind.parameters)],
         };
-        let usual = profile.edges.first().map_or(0, |edge| edge.size);
+        let usual = profile.edges.first().map_or(0, Edge::sent);
         Self {
             profile,
             job,
@@ -180,7 +181,7 @@ impl<'a> StageRules<'a> {
         match self.shape.schedule {
             PassOrder::OneForwardOneBackward => 0,
             PassOrder::Interleaved { .. } => {
-                let largest = self.profile.edges.iter().map(|edge| edge.size).max();
+                let largest = self.profile.edges.iter().map(Edge::sent).max();
                 self.wiring.send(largest.unwrap_or(0), true)
             }
         }
@@ -313,7 +314,7 @@ impl<'a> StageRules<'a> {
         } else {
             Bytes::ZERO
         };
-        let working = layers().map(|layer| self.profile.layer(layer).working).max().unwrap_or(0);
+        let working = working(layers().map(|layer| self.profile.layer(layer)));
         Memory {
             weights: held.weights.0.into(),
             gradients: held.gradients.0.into(),
@@ -380,6 +381,10 @@ impl<'a> StageRules<'a> {
         if self.wiring.n_replicas() <= 1 {
             return 0;
         }
+        if let buckets @ Buckets::Hidden { .. } = self.job.ends.buckets {
+            let all = held.iter().map(|(_, stage)| stage.parameters).sum();
+            return buckets.waited_for(self.wiring.reduce(all));
+        }
         let mut buckets = Vec::new();
         for (chunk, (layers, stage)) in held.iter().enumerate().rev() {
             let least = self.least_bucket(rank, chunk);
@@ -406,6 +411,10 @@ impl<'a> StageRules<'a> {
         if matches!(self.shape.zero, Zero::Nothing | Zero::Weights) || self.wiring.n_shards() <= 1 {
             return 0;
         }
+        if let buckets @ Buckets::Hidden { .. } = self.job.ends.buckets {
+            let all = held.iter().map(|(_, stage)| stage.parameters).sum();
+            return buckets.waited_for(self.wiring.gather(all));
+        }
         let mut gathered = Vec::new();
         for (chunk, (layers, _)) in held.iter().enumerate() {
             let least = self.least_bucket(rank, chunk);
@@ -428,7 +437,7 @@ impl<'a> StageRules<'a> {
     /// How many parameters a bucket of a chunk has at the least; `None` where all are one bucket.
     fn least_bucket(&self, rank: usize, chunk: usize) -> Option<u64> {
         match self.job.ends.buckets {
-            Buckets::Stages => None,
+            Buckets::Stages | Buckets::Hidden { .. } => None,
             Buckets::Layers => Some(1),
             Buckets::FirstRank { least, per_replica } => {
                 let first = rank == 0 && chunk == 0;
@@ -461,4 +470,16 @@ impl<'a> StageRules<'a> {
         let repeated = if again { layer.forward_alone() } else { 0 };
         layer.backward_alone().saturating_add(repeated)
     }
+}
+
+/// What the passes of these layers hold for a moment, one at a time: what a layer holds on to is there
+/// beside the pass of any other.
+fn working<'a>(layers: impl Iterator<Item = &'a LayerProfile>) -> u64 {
+    let (mut held_on, mut ends, mut others) = (0, 0, 0);
+    for layer in layers {
+        held_on = layer.held_on.max(held_on);
+        let own = if layer.held_on > 0 { &mut ends } else { &mut others };
+        *own = layer.working.max(*own);
+    }
+    ends.max(others.saturating_add(held_on))
 }

@@ -61,7 +61,7 @@ pub(super) fn chain_time(
     };
     let (forward, backward) = (sum(|layer| layer.forward), sum(|layer| layer.backward));
     let crossing = |place: Option<usize>| {
-        place.and_then(|place| profile.edges.get(place)).map_or(0, |edge| send(edge.size))
+        place.and_then(|place| profile.edges.get(place)).map_or(0, |edge| send(edge.sent()))
     };
     let arrives = crossing(layers.first().and_then(|first| first.checked_sub(1)));
     let gradient = crossing(layers.last().copied());
@@ -134,7 +134,7 @@ fn pass(
             if here != layer {
                 continue;
             }
-            let arrival = if layers.contains(&there) { ended[there] } else { send(edge.size) };
+            let arrival = if layers.contains(&there) { ended[there] } else { send(edge.sent()) };
             start = start.max(arrival.unwrap_or(0));
         }
         let own = profile.layer(layer);
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn what_enters_late_layers_travels_beside_the_early_ones() {
         let mut profile = chain(&[(1, 2), (3, 4), (5, 6)], 10);
-        profile.edges.push(Edge { from: 0, to: 2, size: 14 });
+        profile.edges.push(Edge::new(0, 2, 14));
         assert_eq!(of(&profile, &[1, 2], Recompute::None, true), (14 + 5, 10));
     }
 

@@ -124,15 +124,17 @@ pub fn untimed(share: &Share, time_model: TimeModel) -> Profile {
         collectives: 0,
         backward_collectives: 0,
         working: if published { 0 } else { layer.working.0 },
+        held_on: if published { 0 } else { layer.held_on(share.setting.stack).0 },
         // The first layer reads ids, the last ends in the loss: what stands between can be repeated
         // from its input.
         repeatable: layer.input > Bytes::ZERO && layer.output > Bytes::ZERO,
     });
     let sequence = share.sequence.clone();
-    let edges = (1..sequence.len()).map(|to| Edge {
-        from: to - 1,
-        to,
-        size: share.kinds[sequence[to]].input.0,
+    let parts = share.setting.parts_of_a_send();
+    let edges = (1..sequence.len()).map(|to| {
+        let size = share.kinds[sequence[to]].input.0;
+        let part = (parts > 1).then(|| size.div_ceil(parts));
+        Edge { part, ..Edge::new(to - 1, to, size) }
     });
     Profile {
         width: share.setting.tensor_parallel,
@@ -187,7 +189,8 @@ pub fn job(
     table: &EstimateTable,
 ) -> Result<Job, TooLarge> {
     // A step is timed once, over so many parameters that rounding is nothing.
-    let step = table.estimate(&optimizer.step(1 << 30), chip, cluster, Use::Spread)?;
+    let step = optimizer.step_by(chip.efficiency().kernels, 1 << 30);
+    let step = table.estimate(&step, chip, cluster, Use::Spread)?;
     Ok(Job {
         micro_batches,
         devices: cluster.devices,

@@ -247,6 +247,8 @@ mod tests {
             network_fj_per_byte: 1,
             static_uw_per_mm2: 1,
             beside_uw: 0,
+            efficiency: crate::hardware::Efficiency::IDEAL,
+            calibrations: Vec::new(),
             network: Network::flat(Link { bandwidth: rate, latency: Time(0) }),
         };
         let (designs, _) = DesignSpace::published().designs(&physics);

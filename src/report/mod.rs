@@ -20,3 +20,5 @@ pub mod saved;
 pub mod schedule;
 pub mod timeline;
 pub mod trace;
+pub mod validation;
+pub mod validation_page;

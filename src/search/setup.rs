@@ -9,6 +9,8 @@ use crate::hardware::Cluster;
 use crate::hardware::Physics;
 use crate::hardware::Rejections;
 use crate::model::Model;
+use crate::model::Precision;
+use crate::plan::Basis;
 use crate::strategy::Chosen;
 use crate::strategy::Price;
 use crate::strategy::Rates;
@@ -128,13 +130,14 @@ impl Setup {
 fn terms(request: &Request, physics: &Physics) -> Terms {
     Terms {
         design: request.hardware.name.clone(),
-        cluster: Cluster { devices: request.devices, network: physics.network },
+        cluster: Cluster { devices: request.devices, network: physics.reached_network() },
         global_batch: request.global_batch,
         space: request.strategies.clone(),
         reserve_per_mille: request.reserve_per_mille,
         attention: request.attention,
         masked: request.masked,
         element: Bytes(physics.element_bytes),
+        stack: physics.efficiency.stack(Precision::Bf16),
         optimizer: request.optimizer,
         time_model: request.time_model,
         rule: request.rule,
@@ -144,5 +147,6 @@ fn terms(request: &Request, physics: &Physics) -> Terms {
             Objective::EnergyPerToken => Price::Energy,
         },
         power_cap_w: request.power_cap_w,
+        basis: Basis::of_another(physics),
     }
 }

@@ -21,6 +21,7 @@ use crate::hardware::Accelerator;
 use crate::hardware::ChipEnergies;
 use crate::hardware::Cluster;
 use crate::hardware::Design;
+use crate::hardware::Efficiency;
 use crate::hardware::HbmBandwidth;
 use crate::hardware::Physics;
 use crate::hardware::Port;
@@ -29,10 +30,12 @@ use crate::hardware::network::Link;
 use crate::hardware::network::Network;
 use crate::hardware::network::Torus;
 use crate::model::Attention;
+use crate::model::Kernels;
 use crate::model::Masked;
 use crate::model::Module;
 use crate::model::Modules;
 use crate::model::Optimizer;
+use crate::model::Precision;
 use crate::model::families;
 use crate::model::spec::Spec;
 use crate::model::spec::examples;
@@ -112,6 +115,8 @@ fn physics(noise: &mut Noise) -> Physics {
         network_fj_per_byte: 80_000,
         static_uw_per_mm2: noise.of(&[0, 150_000, 5_000_000]),
         beside_uw: noise.of(&[0, 4_000_000]),
+        efficiency: efficiency(noise),
+        calibrations: Vec::new(),
         network: network(noise),
     }
 }
@@ -145,22 +150,46 @@ fn instance(noise: &mut Noise) -> Instance {
     let attention = noise.of(&[Attention::Stored, Attention::Recomputed]);
     let terms = Terms {
         design: "toy".into(),
-        cluster: Cluster { devices: 1 + noise.below(12), network: physics.network },
+        cluster: Cluster { devices: 1 + noise.below(12), network: physics.reached_network() },
         global_batch,
         space: space(noise, micro_batches, time_model),
         reserve_per_mille: noise.of(&[0, 60]),
         attention,
         masked: noise.of(&[Masked::Computed, Masked::Skipped]),
         element: Bytes(2),
+        stack: physics.efficiency.stack(noise.of(&[Precision::Bf16, Precision::Fp8])),
         optimizer: noise.of(&[Optimizer::AdamMixed, Optimizer::Sgd]),
         time_model,
         rule: noise.of(&[Rule::Alone, Rule::OwnKind]),
         options: Options::default(),
         price: noise.of(&[Price::Time, Price::Energy]),
         power_cap_w: None,
+        basis: None,
     };
     let training = Training::new("toy", families::build(&spec), 64, &terms).unwrap();
     Instance { chip, terms, training }
+}
+
+/// None, or one that makes everything slower but for what it hides.
+fn efficiency(noise: &mut Noise) -> Efficiency {
+    if noise.below(2) == 0 {
+        return Efficiency::IDEAL;
+    }
+    let time = |noise: &mut Noise| noise.of(&[None, Some(Time(0)), Some(Time(3_000_000))]);
+    Efficiency {
+        matmul: noise.of(&[1000, 700, 50]),
+        matmul_fp8: noise.of(&[1000, 500]),
+        attention: noise.of(&[1000, 400]),
+        memory: noise.of(&[1000, 600]),
+        link: noise.of(&[1000, 800]),
+        between: noise.of(&[1000, 500]),
+        launch: noise.of(&[Time(0), Time(5_000_000)]),
+        collective: time(noise),
+        between_step: time(noise),
+        tensor_hidden: noise.of(&[0, 700, 1000]),
+        gradients_hidden: noise.of(&[None, Some(0), Some(900)]),
+        kernels: noise.of(&[Kernels::FusedIdeal, Kernels::Megatron]),
+    }
 }
 
 /// Some axes free, some not.

@@ -9,6 +9,7 @@ use crate::hardware::Cluster;
 use crate::hardware::Use;
 use crate::model::Optimizer;
 use crate::parallel::zero::Zero;
+use crate::plan::Edge;
 use crate::plan::Job;
 use crate::plan::Placement;
 use crate::plan::Profile;
@@ -64,7 +65,7 @@ impl BatchEnergy<'_> {
             passes.forward.energy * (1 + again) + passes.backward.energy
         });
         let computing = layers.sum::<Energy>() * self.job.micro_batches * self.sharers();
-        let sizes = self.profile.edges.iter().map(|edge| edge.size);
+        let sizes = self.profile.edges.iter().map(Edge::sent);
         let sent = if self.profile.is_chain() { sizes.min().unwrap_or(0) } else { 0 };
         EnergyFloor { computing, sent }
     }
@@ -150,7 +151,7 @@ impl BatchEnergy<'_> {
         }
         let crossing =
             self.profile.edges.iter().filter(|edge| stage_of[edge.from] != stage_of[edge.to]);
-        crossing.map(|edge| edge.size).sum()
+        crossing.map(Edge::sent).sum()
     }
 
     /// The optimizer's step on all devices.
@@ -164,7 +165,7 @@ impl BatchEnergy<'_> {
                 Zero::Nothing => parameters,
                 _ => parameters.div_ceil(shards),
             };
-            let step = self.optimizer.step(own);
+            let step = self.optimizer.step_by(self.chip.efficiency().kernels, own);
             let found = self.table.estimate(&step, self.chip, self.cluster, Use::Spread);
             found.map_or(Energy::ZERO, |estimate| estimate.energy)
         };

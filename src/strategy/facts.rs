@@ -152,7 +152,9 @@ fn plan(planner: &Planner, chip: &Accelerator, best: &Best) -> Plan {
             strategy: best.chosen.strategy,
             flops_per_sequence: training.flops_per_sequence.0,
             causal_flops_per_sequence: causal_flops_per_sequence(terms, training),
-            peak_flops_per_second: u64::try_from(chip.peak_flops_per_second()).unwrap_or(u64::MAX),
+            peak_flops_per_second: u64::try_from(chip.peak_in(terms.stack.precision))
+                .unwrap_or(u64::MAX),
+            basis: terms.basis.clone(),
         }),
         job: best.job.clone(),
         profile: best.profile.clone(),
@@ -330,9 +332,9 @@ fn op_facts(
         matmul: None,
         mapping: None,
     };
-    if let Work::Matmul { matmul, homes, .. } = &op.work {
+    if let Work::Matmul { matmul, homes, numbers, .. } = &op.work {
         facts.matmul = Some(MatmulFacts { b: matmul.b, m: matmul.m, k: matmul.k, n: matmul.n });
-        let spec = chip.tensor(if spread { Use::Spread } else { Use::Alone });
+        let spec = chip.tensor_in(*numbers, if spread { Use::Spread } else { Use::Alone });
         let slack = planner.terms.options.energy_slack;
         let mut scratch = tensor_core::Scratch::default();
         facts.mapping = tensor_core::best(matmul, *homes, &spec, slack, &mut scratch)

@@ -7,6 +7,7 @@ use crate::hardware::Use;
 use crate::hardware::sram::ACCESS_BYTES;
 use crate::model::op::Matmul;
 use crate::model::op::Traffic;
+use crate::units::Bytes;
 
 /// What operators move and compute at the least, whatever the design; bytes, but for the first two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +97,11 @@ impl LeastWork {
 /// Bytes that arrays of `width` x `depth` exchange with their local buffers for a pass, at the
 /// least: a tensor that streams passes once for each array tile along the loop that it lacks.
 pub fn array_bytes(pass: &Dag<OpNeeds>, width: u64, depth: u64, element: u64) -> u128 {
-    let of = |op: &OpNeeds| op.matmul.map_or(0, |m| product_bytes(m, width, depth, element));
+    let of = |op: &OpNeeds| {
+        let element = op.numbers.operand(Bytes(element)).0;
+        let depth = depth.saturating_mul(op.numbers.per_cycle());
+        op.matmul.map_or(0, |m| product_bytes(m, width, depth, element))
+    };
     pass.nodes().iter().map(of).sum()
 }
 

@@ -8,7 +8,9 @@
 use super::least_energy::OperandBytes;
 use crate::graph::Dag;
 use crate::hardware::Accelerator;
+use crate::model::op::Homes;
 use crate::model::op::Matmul;
+use crate::model::op::Numbers;
 use crate::model::op::Traffic;
 
 /// What an operator needs at the least, whatever the design.
@@ -16,6 +18,12 @@ use crate::model::op::Traffic;
 pub struct OpNeeds {
     /// The product, where there is one.
     pub matmul: Option<Matmul>,
+    /// In which numbers it computes.
+    pub numbers: Numbers,
+    /// Where its tensors are.
+    pub homes: Homes,
+    /// Whether it is a kernel that is launched.
+    pub is_kernel: bool,
     /// Cycles of one vector lane.
     pub lane_cycles: u64,
     /// Bytes that cross HBM at least once.
@@ -37,6 +45,12 @@ pub struct PeakRates {
     pub lane_cycle: f64,
     /// One byte through HBM.
     pub byte: f64,
+    /// How much longer the arrays take, by class of matmul: in bf16, in 8 bits, in attention.
+    slow: [f64; 3],
+    /// How much longer a byte takes that one operator moves.
+    slow_byte: f64,
+    /// What each kernel pays.
+    launch: f64,
 }
 
 /// A pass of a layer, prepared for one shape of array.
@@ -45,12 +59,16 @@ pub struct Sketch {
     ops: Vec<OpSketch>,
     /// Predecessors of all operators, one after the other.
     reads: Vec<u32>,
-    total: [f64; 4],
+    /// Steps by class of matmul.
+    steps: [f64; 3],
+    total: [f64; 3],
 }
 
 #[derive(Clone, Copy, Debug)]
 struct OpSketch {
     steps: f64,
+    class: usize,
+    is_kernel: bool,
     lane_cycles: f64,
     hbm_bytes: f64,
     network: f64,
@@ -66,25 +84,29 @@ impl Sketch {
     pub fn new(pass: &Dag<OpNeeds>, width: u64, depth: u64) -> Self {
         let mut reads = Vec::new();
         let mut ops = Vec::with_capacity(pass.len());
-        let mut total = [0.0; 4];
+        let (mut all_steps, mut total) = ([0.0; 3], [0.0; 3]);
         for id in pass.ids() {
             let needs = pass.node(id);
             reads.extend(pass.predecessors(id).iter().map(|read| small(read.index())));
-            let steps = needs.matmul.map_or(0, |matmul| array_steps(matmul, width, depth));
+            let deep = depth.saturating_mul(needs.numbers.per_cycle());
+            let steps = needs.matmul.map_or(0, |matmul| array_steps(matmul, width, deep));
             let op = OpSketch {
                 steps: steps as f64,
+                class: class(needs),
+                is_kernel: needs.is_kernel,
                 lane_cycles: needs.lane_cycles as f64,
                 hbm_bytes: needs.hbm_bytes as f64,
                 network: needs.network as f64,
                 reads_end: small(reads.len()),
             };
-            let parts = [op.steps, op.lane_cycles, op.hbm_bytes, op.network];
+            all_steps[op.class] += op.steps;
+            let parts = [op.lane_cycles, op.hbm_bytes, op.network];
             for (sum, part) in total.iter_mut().zip(parts) {
                 *sum += part;
             }
             ops.push(op);
         }
-        Self { ops, reads, total }
+        Self { ops, reads, steps: all_steps, total }
     }
 
     /// Picoseconds of all operators one after another, each at its least.
@@ -95,9 +117,13 @@ impl Sketch {
 
     /// Picoseconds that the pass takes at the least; `ends` is scratch space.
     pub fn least_time(&self, rates: &PeakRates, ends: &mut Vec<f64>) -> f64 {
-        let [steps, lane_cycles, hbm_bytes, network] = self.total;
-        let all = OpSketch { steps, lane_cycles, hbm_bytes, network, reads_end: 0 };
-        let mut least = rates.slowest_part(&all);
+        let [lane_cycles, hbm_bytes, network] = self.total;
+        let steps = self.steps.iter().zip(rates.slow).map(|(steps, slow)| steps * slow);
+        // Operators side by side share all of the memory's bandwidth.
+        let mut least = (steps.sum::<f64>() * rates.step)
+            .max(lane_cycles * rates.lane_cycle)
+            .max(hbm_bytes * rates.byte)
+            .max(network);
         ends.clear();
         let mut first_read = 0;
         for op in &self.ops {
@@ -119,19 +145,34 @@ impl PeakRates {
     pub fn of(chip: &Accelerator) -> Self {
         let design = chip.design();
         let cycle = 1e12 / chip.clock().as_hertz() as f64;
+        let reached = chip.efficiency();
+        let slow = |part: u16| 1000.0 / f64::from(part);
         Self {
             step: cycle / design.tensor_cores as f64,
             lane_cycle: cycle / (design.vector_cores as f64 * design.vector_width as f64),
             byte: 1e12 / chip.hbm_bandwidth().as_bytes_per_second() as f64,
+            slow: [reached.matmul, reached.matmul_fp8, reached.attention].map(slow),
+            slow_byte: slow(reached.memory),
+            launch: reached.launch.0 as f64,
         }
     }
 
     /// What an operator needs longest of.
     fn slowest_part(&self, op: &OpSketch) -> f64 {
-        (op.steps * self.step)
+        let longest = (op.steps * self.slow[op.class] * self.step)
             .max(op.lane_cycles * self.lane_cycle)
-            .max(op.hbm_bytes * self.byte)
-            .max(op.network)
+            .max(op.hbm_bytes * self.slow_byte * self.byte)
+            .max(op.network);
+        longest + if op.is_kernel { self.launch } else { 0.0 }
+    }
+}
+
+/// Which part of their peak the arrays reach, by its place in [`PeakRates`].
+fn class(needs: &OpNeeds) -> usize {
+    match needs.numbers {
+        _ if needs.homes.stay() => 2,
+        Numbers::Bf16 => 0,
+        Numbers::Fp8 | Numbers::Bf16BesideFp8 => 1,
     }
 }
 

@@ -6,11 +6,14 @@ use crate::hardware::Cluster;
 use crate::model::Attention;
 use crate::model::Masked;
 use crate::model::Optimizer;
+use crate::model::Stack;
 use crate::parallel::zero::Zero;
 use crate::placement::Choices;
 use crate::placement::CutChoice;
 use crate::placement::Family;
 use crate::placement::Usage;
+use crate::plan::Basis;
+use crate::plan::Buckets;
 use crate::plan::CutSpace;
 use crate::plan::EndRules;
 use crate::plan::Recompute;
@@ -41,6 +44,8 @@ pub struct Terms {
     pub masked: Masked,
     /// The size of an element.
     pub element: Bytes,
+    /// What software makes of layers.
+    pub stack: Stack,
     /// What is held for each parameter.
     pub optimizer: Optimizer,
     /// How the time of a batch is defined.
@@ -53,6 +58,8 @@ pub struct Terms {
     pub price: Price,
     /// The most that a device in use may draw on average, in watts.
     pub power_cap_w: Option<f64>,
+    /// What times rest on beside the data sheet.
+    pub basis: Option<Basis>,
 }
 
 impl Terms {
@@ -64,7 +71,7 @@ impl Terms {
     /// What follows the passes of a batch: gradients are clipped by the norm of all, so that every
     /// step waits for the last of them.
     pub fn ends(&self) -> EndRules {
-        ends(&self.space, self.time_model)
+        ends(&self.space, self.time_model, self.stack)
     }
 
     /// What is free to choose once a model is divided, with one recompute choice, whether or not the
@@ -112,11 +119,13 @@ fn without_exchanges(all: &[Zero]) -> Vec<Zero> {
 }
 
 /// What follows the passes of a batch of a model.
-pub fn ends(space: &StrategySpace, time_model: TimeModel) -> EndRules {
+pub fn ends(space: &StrategySpace, time_model: TimeModel, stack: Stack) -> EndRules {
     match time_model {
         TimeModel::Published => EndRules::PLAIN,
         TimeModel::OneForwardOneBackward => {
-            EndRules { step_start: StepStart::AllGradients, buckets: space.buckets() }
+            let hidden = stack.gradients_hidden.map(|per_mille| Buckets::Hidden { per_mille });
+            let buckets = hidden.unwrap_or_else(|| space.buckets());
+            EndRules { step_start: StepStart::AllGradients, buckets }
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::model::Model;
 use crate::model::op::Home;
 use crate::model::op::Homes;
 use crate::model::op::Matmul;
+use crate::model::op::Numbers;
 use crate::model::op::Op;
 use crate::model::op::Traffic;
 use crate::model::op::VectorWork;
@@ -329,6 +330,7 @@ pub fn settings(model: &Model, sequence: u64, terms: &Terms) -> Vec<Setting> {
                                 repeated,
                                 masked: terms.masked,
                                 element: terms.element,
+                                stack: terms.stack,
                             };
                             found.push(setting);
                         }
@@ -428,6 +430,9 @@ fn needs(op: &Op, costs: VectorCosts, element: Bytes, cluster: &Cluster) -> OpNe
     let besides = op.traffic.hbm_read + op.traffic.hbm_written;
     let mut needs = OpNeeds {
         matmul: None,
+        numbers: Numbers::Bf16,
+        homes: Homes::ALL_HBM,
+        is_kernel: !matches!(op.work, Work::Collective(_)),
         lane_cycles: 0,
         hbm_bytes: besides.0,
         operands: OperandBytes::default(),
@@ -435,10 +440,12 @@ fn needs(op: &Op, costs: VectorCosts, element: Bytes, cluster: &Cluster) -> OpNe
         network: 0,
     };
     match &op.work {
-        Work::Matmul { matmul, homes, fused } => {
+        Work::Matmul { matmul, homes, fused, numbers } => {
             needs.matmul = Some(*matmul);
+            needs.numbers = *numbers;
+            needs.homes = *homes;
             needs.lane_cycles = lane_cycles(fused);
-            needs.operands = operand_bytes(matmul, *homes, element);
+            needs.operands = operand_bytes(matmul, *homes, numbers.operand(element));
             needs.hbm_bytes += needs.operands.filled + needs.operands.drained;
         }
         Work::Vector(chain) => needs.lane_cycles = lane_cycles(chain),
@@ -447,7 +454,7 @@ fn needs(op: &Op, costs: VectorCosts, element: Bytes, cluster: &Cluster) -> OpNe
             let group = Group::along(collective.group, collective.stride);
             let exchange = Exchange::Collective(collective.kind);
             let once = cluster.time(exchange, collective.size, group);
-            needs.network = (once * collective.times).0;
+            needs.network = collective.exposed(once * collective.times).0;
             needs.hbm_bytes = 0;
             needs.traffic = Traffic::default();
         }

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser;
 
 use super::DesignArgs;
 use super::Exit;
@@ -21,6 +23,7 @@ use super::model_args::ModelOptions;
 use crate::model::Module;
 use crate::model::Modules;
 use crate::model::Optimizer;
+use crate::model::Precision;
 use crate::plan::Plan;
 use crate::plan::Recompute;
 use crate::plan::StrategySpace;
@@ -93,6 +96,11 @@ pub struct Args {
     /// cut=even,order=tp-cp-pp-dp; what is not given is searched
     #[arg(long, value_name = "WORD,…")]
     strategy: Option<String>,
+    /// In which numbers the matmuls of layers compute: bf16 or fp8 [default: bf16]
+    #[arg(long, value_name = "NAME",
+          value_parser = PossibleValuesParser::new(["bf16", "fp8"])
+              .map(|name| Precision::named(&name).unwrap_or_default()))]
+    precision: Option<Precision>,
     /// Find the fewest devices on which the model fits
     #[arg(long, conflicts_with = "devices")]
     fit: bool,
@@ -104,7 +112,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "seq", "attention", "sequence_parallel", "devices", "nodes", "global_batch", "batch_tokens",
         "micro_batch", "tensor_parallel", "context_parallel", "zero", "reserve", "launchable",
-        "optimizer", "strategy", "fit", "published", "design", "tensor_cores", "width", "depth",
+        "optimizer", "strategy", "precision", "ideal", "fit", "published", "design", "tensor_cores", "width", "depth",
         "vector_cores", "vector_width", "local_kib", "glb_mib", "hbm_gib",
     ])]
     profile: Option<PathBuf>,

@@ -429,6 +429,8 @@ fn question(args: &Args, name: &str) -> Result<(Question, StrategySpace), Refusa
     };
     let mut question = place::question(&basics, conventions, &files::small)?;
     question.knobs = args.design.turned_knobs()?;
+    question.ideal = args.design.ideal;
+    question.precision = args.precision.unwrap_or_default();
     question.optimizer = args.optimizer.unwrap_or(question.optimizer);
     question.time_model = args.time_model.map_or(question.time_model, TimeModel::from);
     if let Some(percent) = args.reserve {

@@ -102,6 +102,8 @@ pub(super) fn physics() -> Physics {
         static_uw_per_mm2: 0,
         beside_uw: 0,
         network: Network::flat(Link { bandwidth: rate, latency: Time(0) }),
+        efficiency: crate::hardware::Efficiency::IDEAL,
+        calibrations: Vec::new(),
     }
 }
 

@@ -14,6 +14,7 @@ use super::spread::Spread;
 use super::spread::Spreads;
 use super::spread::greatest_common_divisor;
 use super::spread::spreads;
+use crate::hardware::Efficiency;
 use crate::model::op::CollectiveKind;
 use crate::units::Bandwidth;
 use crate::units::Bytes;
@@ -32,12 +33,17 @@ pub struct Level {
     pub efficiency: u16,
     /// Whether its switches add up what passes them, so that a sum crosses each link once.
     pub reduces_in_switch: bool,
+    /// What an exchange pays whose outermost level this is, in place of the links' latency: in the
+    /// innermost level an all-reduce once and others half of it, in others all for each doubling of
+    /// the members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startup: Option<Time>,
 }
 
 impl Level {
     /// A level of so many units joined by links that are used in full.
     pub const fn new(units: Option<u64>, link: Link) -> Self {
-        Self { units, link, efficiency: 1000, reduces_in_switch: false }
+        Self { units, link, efficiency: 1000, reduces_in_switch: false, startup: None }
     }
 
     /// What an exchange reaches.
@@ -129,6 +135,30 @@ impl Levels {
         self
     }
 
+    /// The same levels as exchanges reach them.
+    #[must_use]
+    pub(in crate::hardware) fn with_efficiency(mut self, reached: &Efficiency) -> Self {
+        let n_levels = self.levels().count();
+        for (place, level) in self.0.iter_mut().flatten().enumerate() {
+            // One level alone joins nodes of one device.
+            let inside = place == 0 && n_levels > 1;
+            let part = if inside { reached.link } else { reached.between };
+            let efficiency = u32::from(level.efficiency) * u32::from(part) / 1000;
+            level.efficiency = u16::try_from(efficiency).unwrap_or(1000).max(1);
+            level.startup = if inside { reached.collective } else { reached.between_step };
+        }
+        self
+    }
+
+    /// What an exchange of so many passes among `members` pays whose outermost level is the one at
+    /// this place; `None` for the links' latency.
+    fn startup(&self, place: usize, passes: u64, members: u64) -> Option<Time> {
+        let startup = self.levels().nth(place)?.startup?;
+        let doublings = u64::from(members.max(1).next_power_of_two().trailing_zeros());
+        let inside = place == 0 && self.levels().count() > 1;
+        Some(if inside { Time((startup * passes).0 / 2) } else { startup * doublings })
+    }
+
     /// Whether some level adds up in its switches.
     fn reduces_in_switch(&self) -> bool {
         self.levels().any(|level| level.reduces_in_switch)
@@ -169,7 +199,10 @@ impl Levels {
         let slowest = self.levels().map(Level::rate).min();
         Link {
             bandwidth: slowest.expect("there is at least one level"),
-            latency: self.levels().map(|level| level.link.latency).sum(),
+            latency: self
+                .levels()
+                .map(|level| level.startup.unwrap_or(Time::ZERO).max(level.link.latency))
+                .sum(),
         }
     }
 
@@ -181,7 +214,7 @@ impl Levels {
             self.spanned(found).map(|(level, spread)| level.rate().times(spread.inside)).min();
         let Some(rate) = rate else { return Time::ZERO };
         let ring = rate.transfer(moved(size, passes * (n - 1), n));
-        let latency = self.latency(found) * passes;
+        let latency = self.latency(found, passes, n);
         let mut inside = 1;
         let even = found.exact
             && found.levels.iter().all(|spread| {
@@ -211,7 +244,7 @@ impl Levels {
         let slowest = self
             .spanned(found)
             .map(|(level, spread)| level.rate().transfer(moved(size, n - spread.inside, n)));
-        slowest.max().unwrap_or(Time::ZERO) + self.latency(found)
+        slowest.max().unwrap_or(Time::ZERO) + self.latency(found, 1, n)
     }
 
     /// The levels that groups span, with how they do.
@@ -219,9 +252,15 @@ impl Levels {
         self.levels().zip(&found.levels).filter(|(_, spread)| spread.parts > 1)
     }
 
-    /// Of one pass: in each level from one unit to the next.
-    fn latency(&self, found: &Spreads) -> Time {
-        self.spanned(found).map(|(level, spread)| level.link.latency * (spread.parts - 1)).sum()
+    /// Of so many passes: in each level from one unit to the next, or what the outermost says.
+    fn latency(&self, found: &Spreads, passes: u64, members: u64) -> Time {
+        let spanned = found.levels.iter().rposition(|spread| spread.parts > 1);
+        let startup = spanned.and_then(|place| self.startup(place, passes, members));
+        startup.unwrap_or_else(|| {
+            let steps = self.spanned(found);
+            steps.map(|(level, spread)| level.link.latency * (spread.parts - 1)).sum::<Time>()
+                * passes
+        })
     }
 }
 
@@ -307,7 +346,7 @@ impl Topology for Levels {
             let range = Range { low, high, inside, fastest: fastest.unwrap_or(level.rate()) };
             // Groups with more members than a unit of this level holds have to leave it.
             if units.get(place).is_none_or(|&unit| low <= room(unit)) {
-                let bound = self.least_within(exchange, size, level, &range);
+                let bound = self.least_within(exchange, size, (place, level), &range);
                 least = Some(least.map_or(bound, |known| known.min(bound)));
             }
             inside = units.get(place).map_or(inside, |&unit| room(unit));
@@ -335,7 +374,13 @@ impl Levels {
     /// it is. The outermost carries, on the links of at most `inside` members of a unit and of at
     /// most half of all, what the level inside has not already shared out: `1/inside − 1/n`, which
     /// is least where n is twice `inside`. A reduction in switches saves at most every other pass.
-    fn least_within(&self, exchange: Exchange, size: Bytes, level: &Level, range: &Range) -> Time {
+    fn least_within(
+        &self,
+        exchange: Exchange,
+        size: Bytes,
+        (place, level): (usize, &Level),
+        range: &Range,
+    ) -> Time {
         let &Range { low, high, inside, fastest } = range;
         let passes = match exchange {
             Exchange::Send | Exchange::RingSend | Exchange::Collective(CollectiveKind::Send) => {
@@ -356,7 +401,8 @@ impl Levels {
         let first = fastest.transfer(rounded_down(size, paid * (low - 1), low));
         let last = level.rate().transfer(rounded_down(size, paid * part, whole));
         let steps = low.div_ceil(inside).max(2) - 1;
-        first.max(last) + level.link.latency * (passes * steps)
+        let startup = self.startup(place, passes, low);
+        first.max(last) + startup.unwrap_or(level.link.latency * (passes * steps))
     }
 }
 

@@ -412,6 +412,7 @@ mod tests {
                 groups: Groups::ALONE,
                 masked: Masked::Computed,
                 reach: Reach::All,
+                stack: crate::model::Stack::IDEAL,
             };
             for layer in families::build(&spec).kinds {
                 shapes::check(&layer.graph, scale);

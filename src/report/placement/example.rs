@@ -78,6 +78,7 @@ fn profile() -> Profile {
         collectives: 300_000,
         backward_collectives: 200_000,
         working: 700,
+        held_on: 0,
         repeatable: true,
     };
     Profile {
@@ -86,7 +87,7 @@ fn profile() -> Profile {
         kinds: vec![layer],
         sequence: vec![0; 8],
         ids: (0..8).collect(),
-        edges: (1..8).map(|to| Edge { from: to - 1, to, size: 100 }).collect(),
+        edges: (1..8).map(|to| Edge::new(to - 1, to, 100)).collect(),
         tied: 0,
     }
 }
@@ -130,5 +131,6 @@ fn training(placement: &Placement) -> Training {
         flops_per_sequence: 1_000_000_000,
         causal_flops_per_sequence: Some(900_000_000),
         peak_flops_per_second: 1_000_000_000_000_000,
+        basis: None,
     }
 }

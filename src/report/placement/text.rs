@@ -12,12 +12,14 @@ use super::plain;
 use super::proof;
 use super::ranks;
 use super::time;
+use crate::plan::Basis;
 use crate::plan::Cost;
 use crate::plan::PassOrder;
 use crate::plan::Placement;
 use crate::plan::Plan;
 use crate::plan::TimeModel;
 use crate::plan::Training;
+use crate::plan::Units;
 use crate::report::quantity::grouped;
 use crate::report::quantity::percent;
 use crate::report::quantity::si;
@@ -73,8 +75,34 @@ fn rates(plan: &Plan, placement: &Placement, cost: &Cost, out: &mut dyn Write) -
         grouped(training.sequence),
     );
     line(out, "throughput", &rate, &note)?;
+    writeln!(out, "{}", rests_on(training, units, cost))?;
     let (figure, note) = utilisation(plan, training, cost, seconds);
     line(out, "computing", &figure, &note)
+}
+
+/// What the times rest on, with the interval of time and throughput where that is known.
+fn rests_on(training: &Training, units: &Units, cost: &Cost) -> String {
+    let (basis, interval) = match &training.basis {
+        None => return "resting on         the data sheet: ideal, no runs".into(),
+        Some(Basis::Assumed) => return "resting on         an assumed efficiency, no runs".into(),
+        Some(Basis::Calibrated { stack, runs, interval_per_mille }) => {
+            (format!("calibrated on {} runs ({stack})", grouped(*runs)), interval_per_mille)
+        }
+    };
+    let Some([low, high]) = *interval else { return format!("resting on         {basis}") };
+    let part = |per_mille: u16| cost.time_per_batch * u128::from(per_mille) / 1000;
+    let tokens = |ticks: u128| {
+        let sequences = training.sequences_per_second(units.time(ticks));
+        grouped(whole(sequences * training.sequence as f64))
+    };
+    let [shortest, longest] = [part(low), part(high)];
+    format!(
+        "resting on         {basis}; 80 % interval {} to {}, {} to {} tokens/s",
+        time(units, shortest),
+        time(units, longest),
+        tokens(longest),
+        tokens(shortest)
+    )
 }
 
 /// Operations per second of one device, and the share of what it could do.
