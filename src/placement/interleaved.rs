@@ -8,11 +8,7 @@
 //! ([`layouts`]) stands for them, and a bound over any layout says how much could
 //! be missed at most.
 
-use std::cell::OnceCell;
-
-use super::layout::InFlight;
 use super::layout::Layout;
-use super::layout::in_flight;
 use super::layout_bounds::LayerLoads;
 use super::layout_bounds::OrderBound;
 use super::layout_bounds::least_layout_time;
@@ -203,8 +199,7 @@ fn best_among(
     }
     let Some(sizes) = search.play_hopeful()? else { return Ok(None) };
     let scope = if all { Scope::AllLayouts } else { Scope::Family { least } };
-    let in_flight = search.in_flight.get_or_init(|| in_flight(shape));
-    let memory = Layout::new(costs, shape, &sizes).memory(in_flight);
+    let memory = Layout::new(costs, shape, &sizes).memory();
     Ok(Some(InterleavedLayout { sizes, time: search.limit, memory, scope }))
 }
 
@@ -213,7 +208,6 @@ struct Search<'a, C> {
     costs: &'a C,
     shape: InterleavedShape,
     bound: OrderBound,
-    in_flight: OnceCell<InFlight>,
     /// The load of the lightest layer.
     lightest: u128,
     /// The fewest layers of a virtual stage between the first and the last.
@@ -239,7 +233,6 @@ impl<'a, C: ChunkCosts> Search<'a, C> {
             costs,
             shape,
             bound: OrderBound::new(shape),
-            in_flight: OnceCell::new(),
             lightest: layers.iter().map(|time| u128::from(time.load())).min().unwrap_or(0),
             fewest: 1,
             by_rank: vec![0; shape.ranks],
@@ -299,13 +292,11 @@ impl<'a, C: ChunkCosts> Search<'a, C> {
             return;
         }
         let bound = layout.least(&self.bound);
-        let in_flight = || self.in_flight.get_or_init(|| in_flight(self.shape));
-        let fits = |rank: usize| layout.memory_of(rank, in_flight()) <= self.shape.memory;
         let known = || self.played.iter().any(|played| played == sizes);
         if bound >= self.limit || known() {
             return;
         }
-        if !(0..self.shape.ranks).all(fits) {
+        if !layout.fits() {
             self.costs.does_not_fit();
             return;
         }
@@ -392,7 +383,7 @@ mod tests {
     ) -> Result<(u128, Vec<u128>), Unsolved> {
         shape.order().check(shape.ranks, shape.micro_batches)?;
         let layout = Layout::new(costs, shape, sizes);
-        let memory = layout.memory(&in_flight(shape));
+        let memory = layout.memory();
         let time = layout.time_below(u128::MAX)?.ok_or(Unsolved::TooLong)?;
         Ok((time, memory))
     }

@@ -13,15 +13,6 @@ use crate::plan::StageTime;
 use crate::plan::StepStart;
 use crate::plan::batch_time;
 
-/// By rank: what is in flight of each chunk at moments of which none has less of every chunk than
-/// another.
-pub(super) type InFlight = Vec<Vec<Vec<u64>>>;
-
-pub(super) fn in_flight(shape: InterleavedShape) -> InFlight {
-    let InterleavedShape { ranks, micro_batches, .. } = shape;
-    (0..ranks).map(|rank| shape.order().in_flight(ranks, micro_batches, rank)).collect()
-}
-
 /// One layout with the figures of its virtual stages.
 pub(super) struct Layout<'a, C> {
     costs: &'a C,
@@ -48,17 +39,31 @@ impl<'a, C: ChunkCosts> Layout<'a, C> {
     }
 
     /// The most memory that each rank needs.
-    pub(super) fn memory(&self, in_flight: &InFlight) -> Vec<u128> {
-        (0..self.shape.ranks).map(|rank| self.memory_of(rank, in_flight)).collect()
+    pub(super) fn memory(&self) -> Vec<u128> {
+        (0..self.shape.ranks).map(|rank| self.memory_of(rank)).collect()
     }
 
-    pub(super) fn memory_of(&self, rank: usize, in_flight: &InFlight) -> u128 {
-        let kept = |counts: &Vec<u64>| -> u128 {
-            let own = self.kept.iter().skip(rank).step_by(self.shape.ranks);
-            own.zip(counts).map(|(&kept, &count)| u128::from(count) * u128::from(kept)).sum()
-        };
-        let most = in_flight[rank].iter().map(kept).max().unwrap_or(0);
+    fn memory_of(&self, rank: usize) -> u128 {
+        let InterleavedShape { ranks, micro_batches, .. } = self.shape;
+        let kept = |stage: usize| u128::from(self.kept[stage]);
+        let most = self.shape.order().peak(ranks, micro_batches, rank, kept);
         self.costs.held(rank, &self.chunks_of(rank)) + most
+    }
+
+    /// Whether every rank has the memory that it needs.
+    pub(super) fn fits(&self) -> bool {
+        let InterleavedShape { ranks, micro_batches, memory, .. } = self.shape;
+        (0..ranks).all(|rank| {
+            // Whatever is in flight keeps between the least and the most that a chunk does.
+            let own = || self.kept.iter().skip(rank).step_by(ranks);
+            let n = self.shape.order().most_in_flight(ranks, micro_batches, rank);
+            let all = |each: Option<&u64>| u128::from(n) * u128::from(each.copied().unwrap_or(0));
+            let room = memory.checked_sub(self.costs.held(rank, &self.chunks_of(rank)));
+            room.is_some_and(|room| {
+                all(own().max()) <= room
+                    || all(own().min()) <= room && self.memory_of(rank) <= memory
+            })
+        })
     }
 
     fn after(&self) -> Vec<AfterBackward> {

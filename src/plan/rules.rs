@@ -334,11 +334,8 @@ impl<'a> StageRules<'a> {
         let each: Vec<(u128, u128)> =
             held.iter().map(|(layers, stage)| self.kept_each(layers, stage.repeated)).collect();
         let once = each.iter().map(|(_, once)| *once).max().unwrap_or(0);
-        let moments = order.in_flight(self.shape.ranks, self.micro_batches, rank);
-        let moment = |counts: &Vec<u64>| -> u128 {
-            counts.iter().zip(&each).map(|(&count, (each, _))| u128::from(count) * each).sum()
-        };
-        moments.iter().map(moment).max().unwrap_or(0) + once
+        let ranks = self.shape.ranks;
+        order.peak(ranks, self.micro_batches, rank, |stage| each[stage / ranks].0) + once
     }
 
     /// What a virtual stage keeps of each micro-batch, and beside that once, for the layer that is

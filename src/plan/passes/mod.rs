@@ -108,14 +108,7 @@ impl PassOrder {
         micro_batches: u64,
         rank: usize,
     ) -> impl Iterator<Item = Pass> {
-        let after = ranks - 1 - rank;
-        let (all, first) = match self {
-            Self::OneForwardOneBackward => (micro_batches, one_f_one_b::first_forwards(after)),
-            Self::Interleaved { chunks, group } => {
-                (micro_batches * chunks as u64, interleaved::first_forwards(after, chunks, group))
-            }
-        };
-        let first = first.min(all);
+        let (all, first) = self.first_forwards(ranks, micro_batches, rank);
         (0..2 * all).map(move |at| {
             let (number, backward) = in_turn(at, first, all);
             let (chunk, micro_batch) = match self {
@@ -139,39 +132,42 @@ impl PassOrder {
         rank: usize,
         kept: impl Fn(usize) -> u128,
     ) -> u128 {
+        let each: Vec<u128> = (0..self.chunks()).map(|chunk| kept(chunk * ranks + rank)).collect();
+        let first = each.first().copied().unwrap_or(0);
+        if each.iter().all(|kept| *kept == first) {
+            return u128::from(self.most_in_flight(ranks, micro_batches, rank)) * first;
+        }
         let enough = self.enough_to_repeat(ranks, micro_batches);
         let (mut held, mut most) = (0, 0);
         for pass in self.passes(ranks, enough, rank) {
             if pass.backward {
-                held -= kept(pass.stage);
+                held -= each[pass.stage / ranks];
             } else {
-                held += kept(pass.stage);
+                held += each[pass.stage / ranks];
                 most = held.max(most);
             }
         }
         most
     }
 
-    /// How many micro-batches of each chunk one of `ranks` has in flight, at moments of which none
-    /// has less of every chunk than another: whatever chunks keep, the most is kept at one of them.
-    pub fn in_flight(self, ranks: usize, micro_batches: u64, rank: usize) -> Vec<Vec<u64>> {
-        let enough = self.enough_to_repeat(ranks, micro_batches);
-        let mut counts = vec![0; self.chunks()];
-        let mut most: Vec<Vec<u64>> = Vec::new();
-        for pass in self.passes(ranks, enough, rank) {
-            let chunk = pass.stage / ranks;
-            if pass.backward {
-                counts[chunk] -= 1;
-                continue;
+    /// The most micro-batches that one of `ranks` has in flight, each chunk's counted apart: from
+    /// its first backward pass on it runs as many of both.
+    pub fn most_in_flight(self, ranks: usize, micro_batches: u64, rank: usize) -> u64 {
+        let (all, first) = self.first_forwards(ranks, micro_batches, rank);
+        (first + 1).min(all)
+    }
+
+    /// Forward passes of one of `ranks`, and how many of them precede the turn of its first backward
+    /// pass.
+    fn first_forwards(self, ranks: usize, micro_batches: u64, rank: usize) -> (u64, u64) {
+        let after = ranks - 1 - rank;
+        let (all, first) = match self {
+            Self::OneForwardOneBackward => (micro_batches, one_f_one_b::first_forwards(after)),
+            Self::Interleaved { chunks, group } => {
+                (micro_batches * chunks as u64, interleaved::first_forwards(after, chunks, group))
             }
-            counts[chunk] += 1;
-            let within = |less: &[u64], more: &[u64]| less.iter().zip(more).all(|(a, b)| a <= b);
-            if !most.iter().any(|known| within(&counts, known)) {
-                most.retain(|known| !within(known, &counts));
-                most.push(counts.clone());
-            }
-        }
-        most
+        };
+        (all, first.min(all))
     }
 
     /// Micro-batches after which a rank's list repeats itself, shifted by one period.
