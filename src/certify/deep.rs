@@ -161,7 +161,7 @@ impl Again<'_> {
                     Status::Infeasible if pair.bound.is_none() => {
                         return Ok(search::Status::Infeasible);
                     }
-                    Status::Infeasible | Status::Evaluated => {}
+                    Status::Infeasible | Status::Evaluated | Status::Beaten => {}
                 }
                 if self.observer.stops() {
                     return Err(Unsolved::Stopped);
@@ -196,6 +196,9 @@ impl Again<'_> {
         let gib = self.question.request.space.hbm_gib[hbm];
         let claim = |what: &str| format!("designs.csv: {what}_hbm{gib} of design {design}");
         let said = row.pairs[hbm].found.as_ref();
+        if row.pairs[hbm].status == Status::Beaten {
+            return self.beaten(claim("status"), (design, hbm), found);
+        }
         let Some(chosen) = found else {
             require(said.is_none(), claim("status"), "evaluated", "infeasible")?;
             return Ok(search::Status::Infeasible);
@@ -214,6 +217,28 @@ impl Again<'_> {
         let area = self.question.areas[design];
         let merit = self.judged.judge.merit(&standings, area, Certainty::Fact);
         Ok(search::Status::Evaluated(merit, chosen))
+    }
+
+    /// A pair that is said to be beaten is: what is kept is better by more than two percent.
+    fn beaten(
+        &self,
+        claim: String,
+        (design, hbm): (usize, usize),
+        found: Option<Vec<Chosen>>,
+    ) -> Result<search::Status<Vec<Chosen>>, FalseClaim> {
+        let Some(chosen) = found else { return Ok(search::Status::Beaten) };
+        let standings: Vec<Standing> = chosen.iter().map(|chosen| chosen.standing).collect();
+        let area = self.question.areas[design];
+        let value = self.judged.judge.merit(&standings, area, Certainty::Bound).value;
+        let pairs = self.judged.rows.iter().map(|row| &row.pairs[hbm]);
+        let mut kept: Vec<u128> =
+            pairs.filter_map(|pair| Some(pair.found.as_ref()?.merit.value)).collect();
+        kept.sort_unstable();
+        let worst = kept.get(self.question.request.top.max(1) - 1);
+        let is_beaten =
+            worst.is_some_and(|worst| value > worst + worst * search::NEAR_PERCENT / 100);
+        require(is_beaten, claim, "beaten", "not so, or by less")?;
+        Ok(search::Status::Beaten)
     }
 
     /// Each model's own best: no design whose bound is better than what is told is better in fact.

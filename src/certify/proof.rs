@@ -86,6 +86,7 @@ fn row(question: &Question, judge: &Judge, rows: &[Row], hbm: usize) -> ProofByH
         hbm_gib: question.request.space.hbm_gib[hbm],
         evaluated: count(Status::Evaluated),
         pruned: count(Status::Pruned),
+        beaten: count(Status::Beaten),
         infeasible: count(Status::Infeasible),
         open: count(Status::Open),
         best_pruned_bound: left,

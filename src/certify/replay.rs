@@ -1,8 +1,8 @@
 //! The walk's decisions once more: with what was known when its turn came, was each pair rightly
 //! evaluated or pruned?
 //!
-//! Pairs are taken in the order of their bounds, 64 at a time; what is known changes between
-//! batches (docs/search.md). Bounds are floats that two programs round apart: where a decision
+//! Pairs are taken in the order of their bounds, first 2, then as many as before, 64 at the most;
+//! what is known changes between batches (docs/search.md). Bounds are floats that two programs round apart: where a decision
 //! hangs on such a rounding, either is right and the answer's own is taken.
 
 use crate::search::Judge;
@@ -16,8 +16,10 @@ use super::table::Pair;
 use super::table::Row;
 use super::table::Status;
 
-/// Pairs that are evaluated between two looks at what is known.
+/// The most and the fewest pairs that are evaluated between two looks at what is known; between
+/// them, as many as were before.
 const BATCH: usize = 64;
+const FIRST_BATCH: usize = 2;
 
 /// Whether something can be said of two rounded figures.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,9 +55,11 @@ pub fn check(hbm: usize, rows: &[Row], judge: &Judge, request: &Request) -> Resu
     let mut known = Known { judge, request, best: Vec::new(), front: Vec::new() };
     let mut batch: Vec<&Pair> = Vec::with_capacity(BATCH);
     let mut stopped = false;
+    let mut n_before = 0_usize;
     for (_, _, design) in order {
         let pair = &rows[design].pairs[hbm];
-        if batch.len() == BATCH {
+        if batch.len() == n_before.clamp(FIRST_BATCH, BATCH) {
+            n_before += batch.len();
             stopped = batch.iter().any(|pair| pair.status == Status::Open);
             batch.drain(..).for_each(|pair| known.learn(pair));
         }
@@ -73,8 +77,11 @@ pub fn check(hbm: usize, rows: &[Row], judge: &Judge, request: &Request) -> Resu
             (Sure::Yes, Status::Pruned) => {
                 return wrong("not so: its bound is not worse than what is kept");
             }
-            (Sure::No, Status::Evaluated | Status::Infeasible | Status::Open) => {
+            (Sure::No, Status::Evaluated | Status::Beaten | Status::Infeasible | Status::Open) => {
                 return wrong("pruned: its bound is worse than what is kept");
+            }
+            (_, Status::Beaten) if known.best.len() < request.top.max(1) => {
+                return wrong("not so: fewer than are kept were known before it");
             }
             (_, Status::Pruned) => {}
             _ => batch.push(pair),

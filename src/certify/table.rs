@@ -38,6 +38,8 @@ pub enum Status {
     Evaluated,
     /// Its bound is worse than what is kept.
     Pruned,
+    /// Its bound is not, but its value is, and not nearly as good.
+    Beaten,
     /// Nothing fits.
     Infeasible,
     /// It was not looked at.
@@ -187,9 +189,10 @@ impl Judging<'_> {
         let status = match cells.text(at) {
             "evaluated" => Status::Evaluated,
             "pruned" => Status::Pruned,
+            "beaten" => Status::Beaten,
             "infeasible" => Status::Infeasible,
             "open" => Status::Open,
-            _ => return Err(cells.wrong(at, "evaluated, pruned, infeasible or open")),
+            _ => return Err(cells.wrong(at, "evaluated, beaten, pruned, infeasible or open")),
         };
         let bounds: Option<Vec<Standing>> = (0..layout.n_models)
             .map(|model| self.bounds.standing(model, cells.design, hbm))
@@ -232,9 +235,13 @@ impl Judging<'_> {
             Status::Evaluated | Status::Pruned if self.fits[hbm] == Fit::No || !bounded => {
                 Err(cells.wrong(column, "`infeasible`: nothing fits"))
             }
-            Status::Pruned if self.question.request.exhaustive => {
+            Status::Pruned | Status::Beaten if self.question.request.exhaustive => {
                 Err(cells.wrong(column, "never so in an exhaustive search"))
             }
+            Status::Beaten if self.question.request.pareto => {
+                Err(cells.wrong(column, "never so where the front is asked for"))
+            }
+            Status::Beaten if !bounded => Err(cells.wrong(column, "`infeasible`: nothing fits")),
             Status::Infeasible if self.fits[hbm] == Fit::Yes && !capped => {
                 Err(cells.wrong(column, "possible: some way to train fits"))
             }

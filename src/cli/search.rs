@@ -381,7 +381,7 @@ fn is_believed(setup: &Setup, survey: &Survey, journal: &Path) -> Result<(), Ref
         told.extend(walk.front());
         let known: Vec<usize> = (0..walk.statuses.len())
             .filter(|&at| walk.bounds[at].is_some())
-            .filter(|&at| matches!(walk.statuses[at], Status::Evaluated(..) | Status::Infeasible))
+            .filter(|&at| !matches!(walk.statuses[at], Status::Pruned | Status::Open))
             .collect();
         told.extend(known.iter().step_by(known.len().div_ceil(SAMPLE).max(1)));
     }
@@ -395,6 +395,9 @@ fn is_believed(setup: &Setup, survey: &Survey, journal: &Path) -> Result<(), Ref
             let contradicted = match (&recalled.statuses[design], found) {
                 (Status::Evaluated(_, said), Status::Evaluated(_, found)) => said != found,
                 (Status::Evaluated(..), _) | (Status::Infeasible, Status::Evaluated(..)) => true,
+                (Status::Beaten, Status::Evaluated(merit, _)) => {
+                    recalled.evaluated().any(|(_, known, _)| known.value > merit.value)
+                }
                 _ => false,
             };
             if contradicted {

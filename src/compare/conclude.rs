@@ -224,6 +224,7 @@ impl Concluding<'_> {
             hbm_gib: self.evaluator.setup.request.space.hbm_gib[hbm],
             evaluated: count(|status| matches!(status, Status::Evaluated(..))),
             pruned: count(|status| matches!(status, Status::Pruned)),
+            beaten: count(|status| matches!(status, Status::Beaten)),
             infeasible: count(|status| matches!(status, Status::Infeasible)),
             open: count(|status| matches!(status, Status::Open)),
             best_pruned_bound: left.filter(|&value| value > 0).map(figure),

@@ -12,6 +12,7 @@ use crate::search::Judge;
 use crate::search::Observer;
 use crate::search::Setup;
 use crate::search::objective::Certainty;
+use crate::search::walk::Evaluation;
 use crate::search::walk::Keep;
 use crate::search::walk::Landscape;
 use crate::search::walk::Merit;
@@ -83,12 +84,13 @@ impl Landscape for Operators<'_> {
         Some(self.judge.merit(&standings, self.setup.areas[candidate], Certainty::Bound))
     }
 
-    fn evaluate(&self, candidate: usize) -> Option<(Merit, ())> {
+    fn evaluate(&self, candidate: usize, _: Option<u128>) -> Evaluation<()> {
         let chip = self.setup.chip(candidate, self.hbm);
         let standings: Option<Vec<Standing>> =
             self.divisions.iter().map(|division| self.standing(division, &chip)).collect();
+        let Some(standings) = standings else { return Evaluation::Nothing };
         let area = self.setup.areas[candidate];
-        Some((self.judge.merit(&standings?, area, Certainty::Fact), ()))
+        Evaluation::Found(self.judge.merit(&standings, area, Certainty::Fact), ())
     }
 }
 

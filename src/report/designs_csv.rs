@@ -125,6 +125,7 @@ fn with_size(
     let status = match &walk.statuses[design] {
         Status::Evaluated(..) => "evaluated",
         Status::Pruned => "pruned",
+        Status::Beaten => "beaten",
         Status::Infeasible => "infeasible",
         Status::Open => "open",
     };

@@ -289,8 +289,8 @@ fn proof(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "  {:>8} {:>10} {:>10} {:>11} {:>9}   best bound of what is left",
-        "HBM", "evaluated", "pruned", "infeasible", "gap"
+        "  {:>8} {:>10} {:>10} {:>10} {:>11} {:>9}   best bound of what is left",
+        "HBM", "evaluated", "beaten", "pruned", "infeasible", "gap"
     )?;
     for row in &outcome.proof.by_hbm {
         let bound = match (row.best_pruned_bound, row.best_value) {
@@ -303,9 +303,10 @@ fn proof(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         };
         writeln!(
             out,
-            "  {:>4} GiB {:>10} {:>10} {:>11} {:>9}   {bound}",
+            "  {:>4} GiB {:>10} {:>10} {:>10} {:>11} {:>9}   {bound}",
             row.hbm_gib,
             grouped(row.evaluated as u64),
+            grouped(row.beaten as u64),
             grouped(row.pruned as u64),
             grouped(row.infeasible as u64),
             percent(row.gap)

@@ -8,6 +8,8 @@ use crate::strategy::Figures;
 use crate::strategy::Planner;
 use crate::strategy::SpaceBound;
 use crate::strategy::Standing;
+use crate::strategy::Within;
+use crate::units::Time;
 
 /// Evaluates designs of a setup; estimates are shared by all threads.
 pub struct Evaluator<'a> {
@@ -49,6 +51,18 @@ impl<'a> Evaluator<'a> {
     ) -> Option<Standing> {
         let Setup { terms, trainings, .. } = self.setup;
         self.bounds[model].least(terms, &trainings[model], chip, figures)
+    }
+
+    /// The best way to train a model on a design of the space, where those slower than `limit` need
+    /// not be known.
+    pub fn best_within(
+        &self,
+        model: usize,
+        (candidate, hbm): (usize, usize),
+        limit: Option<Time>,
+    ) -> Within {
+        let chip = self.setup.chip(candidate, hbm);
+        self.planner(model).best_within(&chip, &self.bounds[model], limit)
     }
 
     /// The best way to train a model on a design of the space.

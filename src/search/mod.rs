@@ -45,6 +45,7 @@ pub use survey::Survey;
 pub use survey::best_of;
 pub use survey::survey;
 pub use walk::Merit;
+pub use walk::NEAR_PERCENT;
 pub use walk::Observer;
 pub use walk::Status;
 pub use walk::Walk;

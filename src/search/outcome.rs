@@ -46,7 +46,7 @@ impl Outcome {
     /// The value of `schema`.
     pub const SCHEMA: &str = "phaze-outcome";
     /// The version of the schema that this program writes and reads.
-    pub const VERSION: u32 = 3;
+    pub const VERSION: u32 = 4;
 }
 
 /// A model of the request.
@@ -174,6 +174,8 @@ pub struct ProofByHbm {
     pub hbm_gib: u64,
     pub evaluated: usize,
     pub pruned: usize,
+    /// Looked at, and worse than what is kept by more than two percent.
+    pub beaten: usize,
     pub infeasible: usize,
     pub open: usize,
     /// The best that any design of unknown value could reach.

@@ -1,6 +1,7 @@
 //! What is said of an answer, as pure functions of its facts: whoever has the facts can say it
 //! again and compare.
 
+use super::NEAR_PERCENT;
 use super::ProofByHbm;
 
 /// What a proof says of the whole space.
@@ -32,9 +33,13 @@ impl Proved<'_> {
             }
             n => format!(", and on {n} nothing fits"),
         };
+        let beaten = match sum(|row| row.beaten) {
+            0 => String::new(),
+            n => format!(", {n} were found to be worse by more than {NEAR_PERCENT} %"),
+        };
         let counts = format!(
-            "of {} designs x {} HBM sizes, {} were evaluated exactly, {} cannot be better even by \
-             their optimistic bound{infeasible}",
+            "of {} designs x {} HBM sizes, {} were evaluated exactly{beaten}, {} cannot be better \
+             even by their optimistic bound{infeasible}",
             self.designs,
             self.by_hbm.len(),
             sum(|row| row.evaluated),

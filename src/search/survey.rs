@@ -1,12 +1,16 @@
 //! The search itself: every size of off-chip memory walked and proved, for each model alone where
 //! there are several, and then for all together.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Setup;
 use super::evaluator::Evaluator;
 use super::objective::Certainty;
 use super::objective::Judge;
 use super::objective::Objective;
 use super::objective::Stake;
+use super::walk::Evaluation;
 use super::walk::Keep;
 use super::walk::Landscape;
 use super::walk::Merit;
@@ -17,6 +21,9 @@ use crate::strategy::Chosen;
 use crate::strategy::Figures;
 use crate::strategy::Price;
 use crate::strategy::Standing;
+use crate::strategy::Within;
+use crate::units::Area;
+use crate::units::Time;
 
 /// What outlives a search that is cut short.
 pub trait Memory: Sync {
@@ -121,9 +128,9 @@ pub fn best_place(walks: &[Walk<Vec<Chosen>>]) -> Option<(usize, usize)> {
     all.min_by_key(|(key, _)| *key).map(|(_, place)| place)
 }
 
-fn best_area(walks: &[Walk<Vec<Chosen>>]) -> crate::units::Area {
+fn best_area(walks: &[Walk<Vec<Chosen>>]) -> Area {
     let area = best_of(walks).map_or(1, |(merit, _)| merit.area);
-    crate::units::Area(u64::try_from(area).expect("areas of designs have 64 bits"))
+    Area(u64::try_from(area).expect("areas of designs have 64 bits"))
 }
 
 /// Some models on all designs, seen by one judge.
@@ -159,19 +166,76 @@ impl View<'_> {
         }
     }
 
-    /// What is known or can be found of one model on one candidate.
-    fn chosen(&self, model: usize, candidate: usize, hbm: usize) -> Option<Chosen> {
-        let key = format!("{model}/{hbm}/{candidate}");
-        if let Some(known) = self.memory.recall(&key) {
-            // A fact that does not read as one is found again.
-            if let Ok(chosen) = serde_json::from_str(known) {
-                return chosen;
+    /// What is known or can be found of one model on one candidate, where ways to train that are
+    /// slower than `limit` need not be known.
+    fn chosen(&self, model: usize, at: (usize, usize), limit: Option<Time>) -> Known {
+        let key = format!("{model}/{}/{}", at.1, at.0);
+        // A fact that does not read as one is found again.
+        let recalled = self.memory.recall(&key).and_then(|fact| serde_json::from_str(fact).ok());
+        if let Some(known) = recalled.and_then(|known: Known| known.within(limit)) {
+            return known;
+        }
+        let known = match self.evaluator.best_within(model, at, limit) {
+            Within::Best(best) => Known::Chosen(Box::new(best.chosen)),
+            Within::Slower(limit) => Known::Slower(limit),
+            Within::Nothing => Known::Nothing,
+        };
+        let fact = serde_json::to_string(&known).expect("plain figures can be written");
+        self.memory.remember(&key, &fact);
+        known
+    }
+
+    /// The longest time of one model with which a design may still be no worse than `limit`, where
+    /// the others stand as given; `None` where every time is wanted.
+    fn longest(&self, limit: Option<u128>, of: (usize, &[Standing], Area)) -> Option<Time> {
+        let (model, standings, area) = of;
+        let terms = &self.evaluator.setup.terms;
+        let limit = limit.filter(|_| terms.price == Price::Time && terms.power_cap_w.is_none())?;
+        let mut standings = standings.to_vec();
+        let mut is_within = |time: u64| {
+            standings[model].time = Time(time);
+            self.judge.merit(&standings, area, Certainty::Bound).value <= limit
+        };
+        // Invariant: what takes less than `low` is within the limit, what takes `high` is not.
+        let (mut low, mut high) = (0, u64::MAX);
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_within(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
-        let chosen = self.evaluator.best(model, candidate, hbm).map(|best| best.chosen);
-        let fact = serde_json::to_string(&chosen).expect("plain figures can be written");
-        self.memory.remember(&key, &fact);
-        chosen
+        Some(Time(low.saturating_sub(1)))
+    }
+}
+
+/// What is known of one model on one candidate, as journals keep it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Known {
+    /// The best way to train.
+    Chosen(Box<Chosen>),
+    /// Every way to train is slower than this.
+    Slower(Time),
+    /// Nothing fits.
+    Nothing,
+}
+
+impl Known {
+    /// What is to be said where ways to train that are slower than `limit` need not be known;
+    /// `None` where this does not tell.
+    fn within(self, limit: Option<Time>) -> Option<Self> {
+        match (self, limit) {
+            (Self::Chosen(chosen), Some(limit)) if chosen.standing.time > limit => {
+                Some(Self::Slower(limit))
+            }
+            (Self::Slower(known), Some(limit)) => (known >= limit).then_some(Self::Slower(limit)),
+            (Self::Slower(_), None) => None,
+            // Where nothing is asked beyond a limit, what does not fit is not looked for either.
+            (Self::Nothing, Some(_)) => None,
+            (known, _) => Some(known),
+        }
     }
 }
 
@@ -199,15 +263,28 @@ impl Landscape for AtHbm<'_> {
         Some(self.view.judge.merit(&standings?, area, Certainty::Bound))
     }
 
-    fn evaluate(&self, candidate: usize) -> Option<(Merit, Vec<Chosen>)> {
-        let setup = self.view.evaluator.setup;
-        let mut found = Vec::with_capacity(self.view.models.len());
-        for &model in &self.view.models {
-            found.push(self.view.chosen(model, candidate, self.hbm)?);
+    fn evaluate(&self, candidate: usize, limit: Option<u128>) -> Evaluation<Vec<Chosen>> {
+        let View { evaluator, judge, models, .. } = self.view;
+        let area = evaluator.setup.areas[candidate];
+        let chip = evaluator.setup.chip(candidate, self.hbm);
+        // What is not known yet stands at its bound.
+        let bounds = models.iter().map(|&model| evaluator.optimistic(model, &chip, Figures::Time));
+        let Some(mut standings) = bounds.collect::<Option<Vec<Standing>>>() else {
+            return Evaluation::Nothing;
+        };
+        let mut found = Vec::with_capacity(models.len());
+        for (at, &model) in models.iter().enumerate() {
+            let longest = self.view.longest(limit, (at, &standings, area));
+            match self.view.chosen(model, (candidate, self.hbm), longest) {
+                Known::Chosen(chosen) => {
+                    standings[at] = chosen.standing;
+                    found.push(*chosen);
+                }
+                Known::Slower(_) => return Evaluation::Beyond,
+                Known::Nothing => return Evaluation::Nothing,
+            }
         }
-        let standings: Vec<Standing> = found.iter().map(|chosen| chosen.standing).collect();
-        let area = setup.areas[candidate];
-        Some((self.view.judge.merit(&standings, area, Certainty::Fact), found))
+        Evaluation::Found(judge.merit(&standings, area, Certainty::Fact), found)
     }
 }
 

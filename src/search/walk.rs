@@ -49,8 +49,19 @@ pub trait Landscape: Sync {
     /// A merit that the candidate cannot beat in any figure; `None` where it surely fits nowhere.
     fn bound(&self, candidate: usize) -> Option<Merit>;
 
-    /// The candidate's merit; `None` where nothing fits.
-    fn evaluate(&self, candidate: usize) -> Option<(Merit, Self::Found)>;
+    /// What becomes of the candidate, where values beyond `limit` need not be known.
+    fn evaluate(&self, candidate: usize, limit: Option<u128>) -> Evaluation<Self::Found>;
+}
+
+/// What an evaluation says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evaluation<F> {
+    /// The candidate's merit.
+    Found(Merit, F),
+    /// Its value is beyond the limit.
+    Beyond,
+    /// Nothing fits.
+    Nothing,
 }
 
 /// Which candidates must be known exactly at the end.
@@ -71,6 +82,8 @@ pub enum Status<F> {
     Evaluated(Merit, F),
     /// Even its bound is worse than what is kept.
     Pruned,
+    /// Its bound is not, but its value is, by more than [`NEAR_PERCENT`].
+    Beaten,
     /// Nothing fits on it.
     Infeasible,
     /// The walk was stopped before its turn.
@@ -110,9 +123,16 @@ impl Observer for () {
     }
 }
 
-/// Candidates evaluated between two looks at what is known. Part of the answer's definition: a
-/// larger batch evaluates a few more candidates before the first can be pruned.
+/// The most candidates evaluated between two looks at what is known. Part of the answer's
+/// definition: a larger batch evaluates a few more candidates before the first can be pruned.
 const BATCH: usize = 64;
+
+/// The first batches, while nothing or little is known: as many as were evaluated before, and so
+/// many at least.
+const FIRST_BATCH: usize = 2;
+
+/// Values that are worse than what is kept by at most so much are known exactly.
+pub const NEAR_PERCENT: u128 = 2;
 
 /// Walks the whole landscape.
 pub fn walk<L: Landscape>(
@@ -134,18 +154,20 @@ pub fn walk<L: Landscape>(
     if !complete || observer.stops() {
         // Whoever stops so early still gets an answer: that of the most promising so far.
         if let Some(&(_, candidate)) = order.first() {
-            statuses[candidate] = evaluated(landscape, candidate);
+            statuses[candidate] = evaluated(landscape, candidate, None);
         }
         let complete = !statuses.iter().any(|status| matches!(status, Status::Open));
         return Walk { bounds, statuses, complete };
     }
     let mut known = Known { keep, best: Vec::new(), front: Vec::new() };
     let mut rest = order.as_slice();
+    let mut n_evaluated = 0_usize;
     // Invariant: every candidate before `rest` has its final status.
     while !rest.is_empty() {
         let mut batch = Vec::with_capacity(BATCH);
+        let most = n_evaluated.clamp(FIRST_BATCH, BATCH);
         while let Some((&(bound, candidate), after)) = rest.split_first() {
-            if batch.len() == BATCH {
+            if batch.len() == most {
                 break;
             }
             rest = after;
@@ -155,13 +177,15 @@ pub fn walk<L: Landscape>(
                 statuses[candidate] = Status::Pruned;
             }
         }
+        n_evaluated += batch.len();
+        let limit = known.limit();
         let found: Vec<Option<Status<L::Found>>> = batch
             .par_iter()
             .map(|&candidate| {
                 if observer.stops() {
                     return None;
                 }
-                let status = evaluated(landscape, candidate);
+                let status = evaluated(landscape, candidate, limit);
                 observer.evaluated(what, rest.len());
                 Some(status)
             })
@@ -218,10 +242,15 @@ fn bound_all<L: Landscape>(
     }
 }
 
-fn evaluated<L: Landscape>(landscape: &L, candidate: usize) -> Status<L::Found> {
-    match landscape.evaluate(candidate) {
-        Some((merit, found)) => Status::Evaluated(merit, found),
-        None => Status::Infeasible,
+fn evaluated<L: Landscape>(
+    landscape: &L,
+    candidate: usize,
+    limit: Option<u128>,
+) -> Status<L::Found> {
+    match landscape.evaluate(candidate, limit) {
+        Evaluation::Found(merit, found) => Status::Evaluated(merit, found),
+        Evaluation::Beyond => Status::Beaten,
+        Evaluation::Nothing => Status::Infeasible,
     }
 }
 
@@ -241,6 +270,13 @@ impl Known {
         self.keep.all
             || may_be_among_the_best
             || (self.keep.front && !self.front.iter().any(|known| known.dominates(bound)))
+    }
+
+    /// Values beyond this are not asked for: they are worse than what is kept, and not nearly as
+    /// good. `None` where every value is wanted.
+    fn limit(&self) -> Option<u128> {
+        let wants_all = self.keep.all || self.keep.front || self.best.len() < self.keep.top.max(1);
+        self.best.last().filter(|_| !wants_all).map(|worst| worst + worst * NEAR_PERCENT / 100)
     }
 
     fn learn(&mut self, merit: Merit) {
@@ -330,8 +366,12 @@ mod tests {
                 ..merit
             })
         }
-        fn evaluate(&self, candidate: usize) -> Option<(Merit, usize)> {
-            self.merits[candidate].map(|merit| (merit, candidate))
+        fn evaluate(&self, candidate: usize, limit: Option<u128>) -> Evaluation<usize> {
+            match self.merits[candidate] {
+                None => Evaluation::Nothing,
+                Some(merit) if limit.is_some_and(|limit| merit.value > limit) => Evaluation::Beyond,
+                Some(merit) => Evaluation::Found(merit, candidate),
+            }
         }
     }
 
@@ -369,6 +409,15 @@ mod tests {
                 prop_assert_eq!(best(&pruned), best(&all));
                 if front {
                     prop_assert_eq!(pruned.front(), all.front());
+                }
+                for (at, status) in pruned.statuses.iter().enumerate() {
+                    if let (Status::Beaten, Status::Evaluated(merit, _), Some(&worst)) =
+                        (status, &all.statuses[at], best(&all).last())
+                    {
+                        let Status::Evaluated(kept, _) = &all.statuses[worst] else { unreachable!() };
+                        prop_assert!(merit.value > kept.value + kept.value * NEAR_PERCENT / 100);
+                        prop_assert!(!front, "the front asks for every value");
+                    }
                 }
                 if let (Some(left), Some(&worst)) = (pruned.best_bound_left(), best(&all).last()) {
                     let Status::Evaluated(merit, _) = &all.statuses[worst] else { unreachable!() };

@@ -113,9 +113,34 @@ pub(super) struct Searched {
 /// be timed: such a division is left out.
 pub(super) type TimedDivisions = BTreeMap<Way, Option<Timed>>;
 
+/// The best way to train on a chip, where slower ones than a limit need not be known.
+#[derive(Clone, Debug)]
+pub enum Within {
+    /// It is not slower.
+    Best(Box<Best>),
+    /// Every way to train is slower than this limit.
+    Slower(Time),
+    /// Nothing fits, as far as that was asked: under a limit only what surely fits nowhere.
+    Nothing,
+}
+
 impl Planner<'_> {
     /// The best way to train on a chip, whose bounds were prepared; `None` where nothing fits.
     pub fn best(&self, chip: &Accelerator, bound: &SpaceBound) -> Option<Best> {
+        match self.best_within(chip, bound, None) {
+            Within::Best(best) => Some(*best),
+            Within::Slower(_) | Within::Nothing => None,
+        }
+    }
+
+    /// The best way to train on a chip, whose bounds were prepared, unless every one is slower than
+    /// `limit`, which is heeded where time is the price and nothing caps the power.
+    pub fn best_within(
+        &self,
+        chip: &Accelerator,
+        bound: &SpaceBound,
+        limit: Option<Time>,
+    ) -> Within {
         let figures = match self.terms.price {
             Price::Time => Figures::Time,
             Price::Energy => Figures::TimeAndEnergy,
@@ -123,14 +148,29 @@ impl Planner<'_> {
         let mut variants = bound.variants(self.terms, self.training, chip, figures);
         let price = |variant: &Variant| self.terms.price.of(variant.least);
         variants.sort_unstable_by_key(|v| (price(v), v.division, v.sharded, v.recompute));
+        if variants.is_empty() {
+            return Within::Nothing;
+        }
         let mut timed = TimedDivisions::new();
-        let Searched { best, open } = self.search((chip, bound), &variants, &mut timed);
-        let Candidate { score, found } = best?;
-        let least = self.least_price((chip, bound), &variants, &timed, score.0);
+        let on = (chip, bound);
+        let Searched { best, open } = self.search(on, &variants, &mut timed, limit);
+        let Some(Candidate { score, found }) = best else {
+            let Some(limit) = limit else { return Within::Nothing };
+            // Schedules that are not proved might be shorter: then only the whole search tells.
+            let perhaps = shortened(&timed).is_some_and(|mut shorter| {
+                self.search(on, &variants, &mut shorter, Some(limit)).best.is_some()
+            });
+            return if perhaps {
+                self.best_within(chip, bound, None)
+            } else {
+                Within::Slower(limit)
+            };
+        };
+        let least = self.least_price(on, &variants, &timed, score.0);
         let (_, _, way) = score;
-        let timed = timed.remove(&way).flatten()?;
+        let Some(timed) = timed.remove(&way).flatten() else { return Within::Nothing };
         let open = open.filter(|&least| least < found.rank.time);
-        Some(Best { open, ..self.settled(chip, way, found, timed, least) })
+        Within::Best(Box::new(Best { open, ..self.settled(chip, way, found, timed, least) }))
     }
 
     /// The best way to train on any chip.
@@ -160,9 +200,10 @@ impl Planner<'_> {
         (chip, bound): (&Accelerator, &SpaceBound),
         variants: &[Variant],
         timed: &mut TimedDivisions,
+        limit: Option<Time>,
     ) -> Searched {
         if self.terms.price == Price::Time && self.terms.power_cap_w.is_none() {
-            fastest::search(self, (chip, bound), variants, timed)
+            fastest::search(self, (chip, bound), variants, (timed, limit))
         } else {
             cheapest::search(self, chip, variants, timed)
         }
@@ -176,21 +217,8 @@ impl Planner<'_> {
         timed: &TimedDivisions,
         price: u128,
     ) -> u128 {
-        let unproved = |pass: &PassTime| pass.proof.kind == ProofKind::None;
-        let is_unproved = |timed: &Timed| {
-            timed.passes.iter().any(|kind| unproved(&kind.forward) || unproved(&kind.backward))
-        };
-        if !timed.values().flatten().any(is_unproved) {
-            return price;
-        }
-        let mut shorter = timed.clone();
-        for Timed { passes, profile, .. } in shorter.values_mut().flatten() {
-            for (kind, passes) in profile.kinds.iter_mut().zip(passes) {
-                kind.forward = passes.forward.proof.lower_bound.min(kind.forward);
-                kind.backward = passes.backward.proof.lower_bound.min(kind.backward);
-            }
-        }
-        let found = self.search(on, variants, &mut shorter);
+        let Some(mut shorter) = shortened(timed) else { return price };
+        let found = self.search(on, variants, &mut shorter, None);
         found.best.map_or(price, |candidate| candidate.score.0.min(price))
     }
 
@@ -302,4 +330,24 @@ impl Planner<'_> {
         job.validate(&profile)?;
         Ok(Timed { passes, profile, job })
     }
+}
+
+/// The same divisions with every schedule that is not proved as short as its bound; `None` where all
+/// are proved.
+fn shortened(timed: &TimedDivisions) -> Option<TimedDivisions> {
+    let unproved = |pass: &PassTime| pass.proof.kind == ProofKind::None;
+    let is_unproved = |timed: &Timed| {
+        timed.passes.iter().any(|kind| unproved(&kind.forward) || unproved(&kind.backward))
+    };
+    if !timed.values().flatten().any(is_unproved) {
+        return None;
+    }
+    let mut shorter = timed.clone();
+    for Timed { passes, profile, .. } in shorter.values_mut().flatten() {
+        for (kind, passes) in profile.kinds.iter_mut().zip(passes) {
+            kind.forward = passes.forward.proof.lower_bound.min(kind.forward);
+            kind.backward = passes.backward.proof.lower_bound.min(kind.backward);
+        }
+    }
+    Some(shorter)
 }

@@ -12,19 +12,24 @@ use crate::placement::Problem;
 use crate::placement::Rank;
 use crate::placement::Solved;
 use crate::placement::solve;
+use crate::units::Time;
 
-/// The fastest of all `variants`, which come in the order of their least times.
+/// The fastest of all `variants`, which come in the order of their least times, unless every one is
+/// slower than the limit.
 pub(super) fn search(
     planner: &Planner,
     (chip, bound): (&Accelerator, &SpaceBound),
     variants: &[Variant],
-    timed: &mut TimedDivisions,
+    (timed, within): (&mut TimedDivisions, Option<Time>),
 ) -> Searched {
+    // Whatever takes longer than this is not looked at.
+    let longest = within.map_or(u128::MAX, |limit| u128::from(limit.0));
     let mut best: Option<Candidate> = None;
     let mut open: Option<u128> = None;
     for variant in variants {
         let &Variant { division, sharded, recompute, least, .. } = variant;
-        if best.as_ref().is_some_and(|known| known.score.0 < u128::from(least.time.0)) {
+        let known = best.as_ref().map_or(longest, |known| known.score.0);
+        if known < u128::from(least.time.0) {
             break;
         }
         let way = (division, sharded);
@@ -32,16 +37,19 @@ pub(super) fn search(
         let timed = timed.entry(way).or_insert_with(|| planner.timed(&divided, chip));
         let Some(timed) = timed else { continue };
         // The same bound once more, now that the layers' own times are known.
-        let hopeless = |known: &Candidate| {
-            let least = bound.least_time(variant, chip, &timed.profile);
-            least.is_none_or(|least| known.score.0 < u128::from(least))
-        };
-        if best.as_ref().is_some_and(hopeless) {
+        let least = bound.least_time(variant, chip, &timed.profile);
+        if least.is_none_or(|least| known < u128::from(least)) {
             continue;
         }
         let choices = planner.training.choices(planner.terms, division, (sharded, recompute));
         let problem = Problem { profile: &timed.profile, job: &timed.job, choices: &choices };
         // Of equally good divisions the first wins, whichever was placed first.
+        let beyond = within.map(|_| Rank {
+            time: longest + 1,
+            devices: 0,
+            stages: 0,
+            choice: Choice::default(),
+        });
         let limit = best.as_ref().map(|known| {
             let (_, rank, at) = known.score;
             let choice = match way.cmp(&at) {
@@ -51,7 +59,7 @@ pub(super) fn search(
             };
             Rank { choice, ..rank }
         });
-        let solved = solve(&problem, limit).expect("a chain does not branch");
+        let solved = solve(&problem, limit.or(beyond)).expect("a chain does not branch");
         let Solved { best: found, open: left } = solved;
         open = open.into_iter().chain(left).min();
         if let Some(found) = found {

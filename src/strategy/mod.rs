@@ -25,6 +25,7 @@ mod training;
 pub use best::Best;
 pub use best::Planner;
 pub use best::Untimed;
+pub use best::Within;
 pub use bound::Figures;
 pub use bound::SpaceBound;
 pub use bound::Variant;

@@ -127,7 +127,7 @@ export function best(row) {
   const found = Object.keys(row)
     .filter((name) => name.startsWith("status_hbm"))
     .map((name) => row[name]);
-  return ["evaluated", "pruned", "open", "infeasible"].find((status) => found.includes(status));
+  return ["evaluated", "beaten", "pruned", "open", "infeasible"].find((status) => found.includes(status));
 }
 
 /** Whether a text such as `226.3 ms` or `33.8 %` is that number to the digits that it shows. */

@@ -42,6 +42,13 @@ const OBJECTIVES = {
 export function measures({ outcome, designs }) {
   const column = (name) => designs.column(name);
   const value = column("value");
+  // The bound of a design that was looked at and beaten may be better than the winner; the design is not.
+  const winner = outcome.winner?.value;
+  const worse = lessIsBetter(outcome) ? Math.max : Math.min;
+  const ruledOut = (row) =>
+    STATUSES[designs.status[row]] === "beaten" && winner !== undefined
+      ? worse(designs.bound[row], winner)
+      : designs.bound[row];
   const found = [
     {
       key: "objective",
@@ -49,7 +56,7 @@ export function measures({ outcome, designs }) {
       show: number,
       discrete: false,
       bounds: true,
-      of: (row) => finite(designs.status[row] === 0 ? value?.[row] : designs.bound[row]),
+      of: (row) => finite(designs.status[row] === 0 ? value?.[row] : ruledOut(row)),
     },
   ];
   const area = column("area_um2");

@@ -49,7 +49,7 @@ export function lessIsBetter({ request }) {
   return request?.objective === "energy-per-token" && !shares;
 }
 
-export const STATUSES = ["evaluated", "pruned", "open", "infeasible"];
+export const STATUSES = ["evaluated", "beaten", "pruned", "open", "infeasible"];
 
 /** The most hopeful status over all memory sizes, as an index into STATUSES. */
 function status(table) {

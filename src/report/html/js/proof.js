@@ -28,6 +28,7 @@ export function proofSection({ outcome }) {
         columns: [
           { name: "HBM", show: (value) => `${number(value)} GiB` },
           { name: "evaluated" },
+          { name: "beaten" },
           { name: "ruled out by bound" },
           { name: "infeasible" },
           { name: "not looked at" },
@@ -38,6 +39,7 @@ export function proofSection({ outcome }) {
         rows: proof.by_hbm.map((row) => [
           row.hbm_gib,
           row.evaluated,
+          row.beaten ?? 0,
           row.pruned,
           row.infeasible,
           row.open ?? 0,

@@ -63,7 +63,7 @@ export function space(result, state, select) {
       selected: state.row,
       marks: marks(),
       front: front(),
-      plotted: (row) => designs.status[row] !== 3 && x.at[row] !== null && y.at[row] !== null,
+      plotted: (row) => STATUSES[designs.status[row]] !== "infeasible" && x.at[row] !== null && y.at[row] !== null,
     };
     model.strip = rows.some((row) => !model.plotted(row));
     refill(scale, shade.legend);
@@ -274,7 +274,7 @@ export function space(result, state, select) {
     el(
       "p",
       { class: "lead" },
-      "Each point is one design. Solid: evaluated. Hollow: ruled out, drawn at the best it could have reached. Drag to zoom, shift-drag to pan, click to open a design below.",
+      "Each point is one design. Solid: evaluated. Hollow: ruled out, drawn at the best it could have reached, and no better than the winner. Drag to zoom, shift-drag to pan, click to open a design below.",
     ),
     root,
   );
