@@ -51,6 +51,9 @@ struct DivisionBound {
     /// How often each kind occurs.
     occurrences: Vec<f64>,
     repeated: usize,
+    /// The kinds of the first and of the last layer.
+    first: usize,
+    last: usize,
     micro_batches: f64,
     /// Devices that share the work of one sequence.
     sharers: f64,
@@ -180,6 +183,8 @@ impl DivisionBound {
             passes: passes.collect(),
             occurrences: (0..share.kinds.len()).map(count).collect(),
             repeated: most_frequent(&share.sequence),
+            first: share.sequence.first().copied().unwrap_or(0),
+            last: share.sequence.last().copied().unwrap_or(0),
             micro_batches: (asked.global_batch / share.setting.micro_batch) as f64,
             sharers: share.setting.devices() as f64,
             devices_per_rank: divided.devices_per_rank() as f64,
@@ -198,6 +203,12 @@ impl DivisionBound {
             } else {
                 times.others_forward += forward * self.occurrences[kind];
                 times.others_backward += backward * self.occurrences[kind];
+                if kind == self.first {
+                    times.first = forward + backward;
+                }
+                if kind == self.last {
+                    times.last = forward + backward;
+                }
             }
         }
         times

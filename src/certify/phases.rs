@@ -53,6 +53,10 @@ pub struct LayerTimes {
     pub others_forward: f64,
     /// Of all others together.
     pub others_backward: f64,
+    /// Both passes of the first layer, where it is not the repeated one.
+    pub first: f64,
+    /// Both passes of the last layer, likewise.
+    pub last: f64,
 }
 
 impl Case {
@@ -190,7 +194,39 @@ impl Phases {
             rounds * inside,
         ];
         let average = unhidden.into_iter().fold(0.0, f64::max) / case.ranks as f64;
-        average.max(passes + first)
+        average.max(passes.max(self.time_of_whole_layers(case, times)) + first)
+    }
+
+    /// Where every rank holds whole layers: the first has the first layer besides, the last has the
+    /// last, and begins and ends a way through one layer at least of every other rank apart.
+    ///
+    /// A rank that is busy for c besides can hold ⌊(T − c) / u⌋ repeated layers in the time T, where
+    /// u is what one takes in all rounds. T is the least in which all together hold all.
+    fn time_of_whole_layers(&self, case: &Case, times: &LayerTimes) -> f64 {
+        let load = times.forward + times.backward;
+        let u = case.rounds as f64 * load;
+        if case.ranks == 1 || u <= 0.0 {
+            return 0.0;
+        }
+        let through = times.first + (case.ranks - 2) as f64 * load;
+        let busy = [case.rounds as f64 * times.first, case.rounds as f64 * times.last + through];
+        // Each as a number of whole layers and a rest.
+        let parts = busy.map(|busy| {
+            let layers = (busy / u).floor();
+            (layers, busy - layers * u)
+        });
+        let lost = parts[0].0 + parts[1].0;
+        let wanted = self.repeated as f64;
+        let mut rests = [0.0, parts[0].1, parts[1].1];
+        rests.sort_by(f64::total_cmp);
+        let holds = |whole: f64, rest: f64| {
+            let short = parts.iter().filter(|(_, own)| rest < *own).count();
+            whole * case.ranks as f64 - lost - short as f64
+        };
+        let whole = ((wanted + lost) / case.ranks as f64).ceil();
+        let rest = rests.into_iter().find(|&rest| holds(whole, rest) >= wanted);
+        let least = rest.map_or(0.0, |rest| whole * u + rest);
+        least.max(busy[0]).max(busy[1])
     }
 
     fn time_of_passes(&self, case: &Case, times: &LayerTimes) -> f64 {
@@ -326,6 +362,8 @@ mod tests {
                 backward: repeated.1 as f64,
                 others_forward: (first.0 + last.0) as f64,
                 others_backward: (first.1 + last.1) as f64,
+                first: (first.0 + first.1) as f64,
+                last: (last.0 + last.1) as f64,
             }
         }
 

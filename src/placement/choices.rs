@@ -139,6 +139,8 @@ pub(super) struct Sums {
     repeated: (u64, u64, bool),
     /// Layers that may be repeated, and the shortest of their forward passes.
     repeatable: (u64, u64),
+    /// How many layers may be repeated before each place.
+    repeatable_before: Vec<u64>,
     parameters: u64,
     /// Parameters of the layer that the first rank surely holds, and of the smallest.
     first: u64,
@@ -214,6 +216,14 @@ impl Sums {
             repeatable: {
                 let may = || profile.layers().filter(|layer| layer.repeatable && is_chain);
                 (may().count() as u64, may().map(|layer| layer.forward).min().unwrap_or(0))
+            },
+            repeatable_before: {
+                let mut before = vec![0];
+                for layer in profile.layers() {
+                    let may = u64::from(layer.repeatable && is_chain);
+                    before.push(before[before.len() - 1] + may);
+                }
+                before
             },
             parameters: profile.layers().map(|layer| layer.parameters).sum(),
             first: if is_chain { profile.layers().next().map_or(0, |l| l.parameters) } else { 0 },
@@ -317,6 +327,18 @@ impl Sums {
         u64::try_from(all).unwrap_or(u64::MAX)
     }
 
+    /// Whether the parameters alone may fit: some rank holds no fewer than the average, and the more
+    /// share them, the less each holds.
+    fn may_hold(&self, problem: &Problem, candidate: &Candidate) -> bool {
+        let Problem { profile, job, .. } = *problem;
+        let Candidate { shape, pipelines, .. } = *candidate;
+        let sharding = Shape { data_parallel: pipelines.1, ..shape }.sharding(profile);
+        let average = self.parameters / shape.ranks as u64;
+        let held = sharding.held(average, job.parameter_bytes());
+        let total = u128::from(held.weights.0) + u128::from(held.gradients.0);
+        total + u128::from(held.state.0) <= u128::from(job.memory)
+    }
+
     /// Ticks in which every pass of a stage waits for the weights of a layer, at the least.
     fn waits(&self, problem: &Problem, shape: &Shape, (fewest, most): Range) -> u64 {
         if shape.zero != Zero::Weights || fewest != most {
@@ -336,9 +358,33 @@ impl Sums {
         {
             return 0;
         }
+        let again = |from: usize, to: usize| match shape.recompute {
+            Recompute::First(layers) => {
+                let held = self.repeatable_before[to] - self.repeatable_before[from];
+                u128::from(layers.min(held)) * u128::from(self.repeatable.1)
+            }
+            _ => 0,
+        };
         let even = even_layouts(n_layers, n_stages);
-        let times = even.iter().map(|sizes| self.loads.least_of(sizes, ranks, micro_batches));
+        let times =
+            even.iter().map(|sizes| self.loads.least_of(sizes, (ranks, micro_batches), again));
         times.min().unwrap_or(0)
+    }
+
+    /// Ticks of the forward passes that all virtual stages together run again, at the least: none is
+    /// empty, so that each holds a layer that may be repeated but for as many as hold no other than
+    /// those that may not. The fewest are repeated where one holds all that is left.
+    fn repeated_by_all(&self, shape: &Shape) -> u64 {
+        let (n_repeatable, forward) = self.repeatable;
+        let Recompute::First(layers) = shape.recompute else { return 0 };
+        let n_stages = (shape.ranks * shape.schedule.chunks()) as u64;
+        let n_others = self.loads.n_layers() as u64 - n_repeatable;
+        let Some(others) = n_stages.checked_sub(n_others + 1) else { return 0 };
+        if layers == 0 || !self.is_chain {
+            return 0;
+        }
+        let left = n_repeatable.saturating_sub(others);
+        (others + layers.min(left)).saturating_mul(forward)
     }
 
     /// Ticks that no cut of a shape with any of these numbers of pipelines can beat.
@@ -358,14 +404,16 @@ impl Sums {
             Recompute::First(layers) => layers.min(held).saturating_mul(forward),
             _ => 0,
         };
-        let again = again_of(n_repeatable.div_ceil(ranks));
+        let again = again_of(n_repeatable.div_ceil(ranks)).max(self.repeated_by_all(shape));
         let everything = if shape.recompute == Recompute::Full { self.forward } else { 0 };
         let total = self.work + everything + u128::from(again);
         let average = u64::try_from(total.div_ceil(u128::from(ranks))).unwrap_or(u64::MAX);
         let repeats = if is_repeatable { again_of(most) } else { 0 };
         let fullest = most.saturating_mul(load).saturating_add(repeats);
         let waits = self.waits(problem, shape, pipelines);
-        let slowest = self.slowest.max(average).max(fullest).saturating_add(waits);
+        let whole = if self.is_chain { self.loads.slowest(shape.ranks) } else { 0 };
+        let whole = u64::try_from(whole).unwrap_or(u64::MAX);
+        let slowest = self.slowest.max(average).max(fullest).max(whole).saturating_add(waits);
         let passes = match shape.schedule {
             PassOrder::OneForwardOneBackward => {
                 least_time(micro_batches, shape.ranks, total, slowest)
@@ -465,7 +513,9 @@ pub(super) fn candidates(problem: &Problem, sums: &Sums, degrees: &Degrees) -> V
         let alike = shape.zero == Zero::Nothing && is_flat;
         candidate(problem, sums, shape, (fewest, if alike { fewest } else { most }))
     };
-    shapes(problem, degrees.ranks, fewest).into_iter().map(together).collect()
+    let shapes = shapes(problem, degrees.ranks, fewest).into_iter();
+    let candidates = shapes.map(together);
+    candidates.filter(|candidate| sums.may_hold(problem, candidate)).collect()
 }
 
 /// Every shape with these degrees, each with its own number of pipelines.

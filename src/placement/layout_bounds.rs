@@ -41,14 +41,20 @@ impl LayerLoads {
         }
     }
 
-    /// Ticks that one layout cannot beat, ends apart, by the layers alone: a rank works after the first
-    /// virtual stages before its own have been run through, and before they are run back through.
-    pub fn least_of(&self, sizes: &[usize], ranks: usize, micro_batches: u64) -> u128 {
+    /// Ticks that one layout cannot beat, ends apart, by the layers alone and by what `again` says that
+    /// a virtual stage repeats: a rank works after the first virtual stages before its own have been
+    /// run through, and before they are run back through.
+    pub fn least_of(
+        &self,
+        sizes: &[usize],
+        (ranks, micro_batches): (usize, u64),
+        again: impl Fn(usize, usize) -> u128,
+    ) -> u128 {
         let mut works = vec![0; ranks];
         let mut reached = vec![0; ranks];
         let (mut from, mut before) = (0, 0);
         for (stage, size) in sizes.iter().enumerate() {
-            let load = self.sums[from + size] - self.sums[from];
+            let load = self.sums[from + size] - self.sums[from] + again(from, from + size);
             from += size;
             works[stage % ranks] += load;
             if stage < ranks {
@@ -58,6 +64,13 @@ impl LayerLoads {
         }
         let times = works.iter().zip(&reached).map(|(w, r)| u128::from(micro_batches) * w + r);
         times.max().unwrap_or(0)
+    }
+
+    /// The load of the slowest of so many ranks at the least: each holds whole layers, the first one
+    /// the first of all, the last one the last.
+    pub fn slowest(&self, ranks: usize) -> u128 {
+        // With one micro-batch and nothing before it, a rank takes its load.
+        self.least_time_after(ranks, 1, |_| 0)
     }
 
     /// How many layers there are.
@@ -77,29 +90,41 @@ impl LayerLoads {
 /// reaches their number. With T = q · u + ρ each term is q − ⌊c / u⌋, less one where ρ is below
 /// the remainder of c: so q is the least that may do, and ρ the least remainder that does.
 pub fn least_layout_time(loads: &LayerLoads, ranks: usize, micro_batches: u64, delay: u64) -> u128 {
-    let m = u128::from(micro_batches);
     let before =
         |rank: usize| loads.sums[rank.min(loads.n_layers())] + 2 * rank as u128 * u128::from(delay);
-    let beside = |rank: usize| {
-        let first = if rank == 0 { loads.first } else { 0 };
-        first + if rank + 1 == ranks { loads.last } else { 0 }
-    };
-    let total = loads.sums[loads.n_layers()];
-    let waited: u128 = (0..ranks).map(before).sum();
-    let by_sum = (m * total + waited).div_ceil(ranks.max(1) as u128);
-    let held = (0..ranks).map(|rank| before(rank) + m * beside(rank));
-    let by_one = held.clone().max().unwrap_or(0);
-    let unit = m * loads.usual;
-    if unit == 0 || ranks == 0 {
-        return by_sum.max(by_one);
+    loads.least_time_after(ranks, micro_batches, before)
+}
+
+impl LayerLoads {
+    /// The least T of [`least_layout_time`] where rank r waits `before(r)`.
+    fn least_time_after(
+        &self,
+        ranks: usize,
+        micro_batches: u64,
+        before: impl Fn(usize) -> u128,
+    ) -> u128 {
+        let m = u128::from(micro_batches);
+        let beside = |rank: usize| {
+            let first = if rank == 0 { self.first } else { 0 };
+            first + if rank + 1 == ranks { self.last } else { 0 }
+        };
+        let total = self.sums[self.n_layers()];
+        let waited: u128 = (0..ranks).map(&before).sum();
+        let by_sum = (m * total + waited).div_ceil(ranks.max(1) as u128);
+        let held = (0..ranks).map(|rank| before(rank) + m * beside(rank));
+        let by_one = held.clone().max().unwrap_or(0);
+        let unit = m * self.usual;
+        if unit == 0 || ranks == 0 {
+            return by_sum.max(by_one);
+        }
+        let whole: u128 = held.clone().map(|held| held / unit).sum();
+        let mut remainders: Vec<u128> = held.map(|held| held % unit).collect();
+        remainders.sort_unstable_by(|a, b| b.cmp(a));
+        let rounds = (self.n_usual + whole).div_ceil(ranks as u128);
+        let spare = rounds * ranks as u128 - whole - self.n_usual;
+        let spare = usize::try_from(spare).expect("less than the number of ranks");
+        by_sum.max(by_one).max(rounds * unit + remainders[spare])
     }
-    let whole: u128 = held.clone().map(|held| held / unit).sum();
-    let mut remainders: Vec<u128> = held.map(|held| held % unit).collect();
-    remainders.sort_unstable_by(|a, b| b.cmp(a));
-    let rounds = (loads.n_usual + whole).div_ceil(ranks as u128);
-    let spare = rounds * ranks as u128 - whole - loads.n_usual;
-    let spare = usize::try_from(spare).expect("less than the number of ranks");
-    by_sum.max(by_one).max(rounds * unit + remainders[spare])
 }
 
 /// What follows from the order of passes alone, for the bound of a layout by its own figures.

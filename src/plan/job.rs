@@ -12,7 +12,9 @@ use super::StepStart;
 use super::wiring::Wiring;
 use crate::parallel::Grid;
 use crate::parallel::Order;
+use crate::parallel::zero::ParameterBytes;
 use crate::parallel::zero::Zero;
+use crate::units::Bytes;
 
 /// How the time of a batch follows from its stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -128,6 +130,17 @@ impl Job {
     /// The most devices and micro-batches that are asked for: far beyond what exists, and small
     /// enough that no product of them overflows.
     pub const LARGEST_COUNT: u64 = 1 << 32;
+
+    /// What a device holds and exchanges for each parameter.
+    pub fn parameter_bytes(&self) -> ParameterBytes {
+        let per = &self.per_parameter;
+        ParameterBytes {
+            weight: Bytes(per.weight),
+            gradient: Bytes(per.gradient),
+            reduced: Bytes(per.gradient),
+            state: Bytes(per.state),
+        }
+    }
 
     /// Micro-batches that each of `data_parallel` pipelines works on.
     pub fn micro_batches_per_pipeline(&self, data_parallel: u64) -> u64 {

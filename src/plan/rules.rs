@@ -129,13 +129,6 @@ impl Shape {
 impl<'a> StageRules<'a> {
     /// The rules of a shape.
     pub fn new(profile: &'a Profile, job: &'a Job, shape: Shape) -> Self {
-        let per = &job.per_parameter;
-        let bytes = ParameterBytes {
-            weight: Bytes(per.weight),
-            gradient: Bytes(per.gradient),
-            reduced: Bytes(per.gradient),
-            state: Bytes(per.state),
-        };
         let wiring = shape.wiring(profile, job);
         let alone = |kind: &LayerProfile| match wiring.n_replicas() {
             1 => [0, 0],
@@ -151,7 +144,7 @@ impl<'a> StageRules<'a> {
             usual_send: (usual, wiring.send(usual, false)),
             wiring,
             sharding: shape.sharding(profile),
-            bytes,
+            bytes: job.parameter_bytes(),
             micro_batches: job.micro_batches_per_pipeline(shape.data_parallel),
             is_plain_chain: profile.is_plain_chain(),
             inputs: profile.inputs(),

@@ -59,6 +59,8 @@ struct DivisionBound {
     repeated: (usize, u64),
     /// How often each kind occurs.
     occurrences: Vec<u64>,
+    /// The kinds of the first and of the last layer.
+    ends: [Option<usize>; 2],
 }
 
 /// A division and a recompute choice, with what none of its placements can beat.
@@ -152,13 +154,7 @@ impl SpaceBound {
         let bound = &self.divisions[variant.division];
         let mut times = LayerTimes::default();
         for (kind, layer) in profile.kinds.iter().enumerate() {
-            let [forward, backward] = [layer.forward as f64, layer.backward as f64];
-            if kind == bound.repeated.0 {
-                (times.forward, times.backward) = (forward, backward);
-            } else {
-                times.others_forward += forward * bound.occurrences[kind] as f64;
-                times.others_backward += backward * bound.occurrences[kind] as f64;
-            }
+            bound.count(&mut times, kind, [layer.forward as f64, layer.backward as f64]);
         }
         bound.pipelines[memory][variant.place].2.least_time(times)
     }
@@ -201,6 +197,10 @@ impl DivisionBound {
             array_bytes: arrays.iter().map(|&(w, d)| division.array_bytes(w, d)).collect(),
             repeated: division.repeated,
             occurrences: division.occurrences(),
+            ends: {
+                let sequence = &division.share.sequence;
+                [sequence.first().copied(), sequence.last().copied()]
+            },
         }
     }
 
@@ -210,14 +210,24 @@ impl DivisionBound {
         for (kind, [forward, backward]) in self.sketches[array].iter().enumerate() {
             let forward = forward.least_time(rates, scratch);
             let backward = backward.least_time(rates, scratch);
-            if kind == self.repeated.0 {
-                (times.forward, times.backward) = (forward, backward);
-            } else {
-                times.others_forward += forward * self.occurrences[kind] as f64;
-                times.others_backward += backward * self.occurrences[kind] as f64;
-            }
+            self.count(&mut times, kind, [forward, backward]);
         }
         times
+    }
+
+    /// Counts both passes of all layers of a kind.
+    fn count(&self, times: &mut LayerTimes, kind: usize, [forward, backward]: [f64; 2]) {
+        if kind == self.repeated.0 {
+            (times.forward, times.backward) = (forward, backward);
+            return;
+        }
+        times.others_forward += forward * self.occurrences[kind] as f64;
+        times.others_backward += backward * self.occurrences[kind] as f64;
+        for (end, of) in times.ends.iter_mut().zip(self.ends) {
+            if of == Some(kind) {
+                *end = forward + backward;
+            }
+        }
     }
 
     /// Picoseconds of all passes of one micro-batch over all layers, at the least.

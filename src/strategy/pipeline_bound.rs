@@ -90,6 +90,8 @@ pub struct LayerTimes {
     pub others_forward: f64,
     /// Backward passes of all other layers together.
     pub others_backward: f64,
+    /// Both passes of the first layer, and of the last, where they are not the repeated one.
+    pub ends: [f64; 2],
 }
 
 impl PipelineBound {
@@ -142,6 +144,8 @@ impl PipelineBound {
             TimeModel::Published => passes,
             TimeModel::OneForwardOneBackward => {
                 let after = shape.exchanges.first as f64;
+                let once = layer.forward + layer.backward;
+                let passes = passes.max(self.with_whole_layers(shape, once, layer.ends));
                 (passes + after).max(self.time_of_exchanges(shape, layer))
             }
         }
@@ -163,7 +167,7 @@ impl PipelineBound {
     }
 
     fn time_of_passes(&self, shape: &Shape, layer: LayerTimes) -> f64 {
-        let LayerTimes { forward, backward, others_forward, others_backward } = layer;
+        let LayerTimes { forward, backward, others_forward, others_backward, .. } = layer;
         let (once, rest) = (forward + backward, others_forward + others_backward);
         match self.limits.recompute {
             Recompute::Full => self.with_loads(shape, forward + once, others_forward + rest),
@@ -174,6 +178,35 @@ impl PipelineBound {
                 self.with_loads(shape, once, rest)
             }
         }
+    }
+
+    /// The bound by whole layers: a rank works for every micro-batch on what it holds, the last one
+    /// after the first stages before it have been run through and before they are run back through,
+    /// the first one on the first layer and the last one on the last layer besides.
+    ///
+    /// With u = m · `load` the time of rank r is c + i · u where it holds i repeated layers, so that no
+    /// batch is shorter than the n-th smallest of all c + i · u for n repeated layers. Of the time
+    /// q · u + ρ each rank can hold q − ⌊c / u⌋ of them, less one where ρ is below the remainder of c.
+    fn with_whole_layers(&self, shape: &Shape, load: f64, [first, last]: [f64; 2]) -> f64 {
+        let (rounds, ranks) = (shape.rounds as f64, shape.ranks as f64);
+        let unit = rounds * load;
+        if shape.ranks < 2 || unit <= 0.0 {
+            return 0.0;
+        }
+        let held = [rounds * first, rounds * last + first + (ranks - 2.0) * load];
+        let whole = held.map(|held| (held / unit).floor());
+        let rest = [held[0] - whole[0] * unit, held[1] - whole[1] * unit];
+        let layers = self.limits.repeated as f64 + whole[0] + whole[1];
+        let each = (layers / ranks).ceil();
+        let spare = each * ranks - layers;
+        let beyond = if spare < 1.0 {
+            rest[0].max(rest[1])
+        } else if spare < 2.0 {
+            rest[0].min(rest[1])
+        } else {
+            0.0
+        };
+        held[0].max(held[1]).max(each * unit + beyond)
     }
 
     /// The bound where each repeated layer adds `load` to its rank, and the others `rest` in all.
