@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use crate::hardware::Cluster;
 use crate::parallel::zero::ParameterBytes;
 use crate::parallel::zero::Zero;
+use crate::plan::CutSpace;
+use crate::plan::Limits;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
 
@@ -20,8 +22,9 @@ use super::placed::most_frequent;
 pub struct Phases {
     recompute: Recompute,
     time_model: TimeModel,
-    /// Whether ranks may have several virtual stages.
-    interleaves: bool,
+    /// How many virtual stages a rank may have, and what is known of the layers that each holds.
+    chunks: (u64, u64),
+    dealt: Dealt,
     micro_batches: u64,
     repeated: u64,
     capacity: u128,
@@ -31,14 +34,27 @@ pub struct Phases {
     working: u128,
 }
 
+/// What is known of layers that are dealt to several virtual stages of each rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Dealt {
+    layers: u64,
+    /// By how many the last one of a rank may hold more than its others, where a family stands for
+    /// all layouts; `None` where nothing is known.
+    longer: Option<u64>,
+}
+
 /// A number of ranks, with numbers of pipelines that are not told apart and one way to share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Case {
     ranks: u64,
     /// Micro-batches that each pipeline runs at the least.
     rounds: u64,
+    /// Whether ranks have several virtual stages.
+    several: bool,
     /// The most repeated layers that fit in the last stage.
     last_stage: u64,
+    /// Repeated layers that memory asks to run forward again, for each micro-batch.
+    again: f64,
     exchanged: Exchanged,
 }
 
@@ -78,7 +94,8 @@ impl Phases {
         Self {
             recompute,
             time_model: asked.time_model,
-            interleaves: asked.space.chunks.most > 1,
+            chunks: (asked.space.chunks.least, asked.space.chunks.most),
+            dealt: dealt(asked, divided),
             micro_batches: asked.global_batch / share.setting.micro_batch,
             repeated: share.sequence.iter().filter(|&&at| at == kind).count() as u64,
             capacity: capacity.into(),
@@ -105,12 +122,18 @@ impl Phases {
                 let rounds = self.micro_batches.div_ceil(most);
                 for zero in Divided::zeros(asked.space, sharded, ranks) {
                     let state = state(asked, divided, zero, most);
-                    if self.may_fit(ranks, rounds, state) {
-                        let last_stage = self.most_layers((1, ranks), rounds, state);
-                        let least =
-                            || Exchanged::least(asked, divided, cluster, zero, (fewest, most));
+                    let least = || Exchanged::least(asked, divided, cluster, zero, (fewest, most));
+                    let longest = self.micro_batches.div_ceil(fewest);
+                    for several in [false, true] {
+                        if !self.is_possible(ranks, longest, several) {
+                            continue;
+                        }
+                        let at = Ranks { ranks, rounds, several };
+                        let Some(again) = self.again(at, state) else { continue };
+                        let last_stage = self.most_layers(1, at, state);
                         let exchanged = *known.entry((zero, fewest, most)).or_insert_with(least);
-                        found.push(Case { ranks, rounds, last_stage, exchanged });
+                        let case = Case { ranks, rounds, several, last_stage, again, exchanged };
+                        found.push(case);
                     }
                 }
             }
@@ -139,31 +162,54 @@ impl Phases {
         least
     }
 
-    /// Whether the repeated layers alone fit in so many ranks.
-    fn may_fit(&self, ranks: u64, rounds: u64, state: u128) -> bool {
-        let mut left = self.repeated;
-        for from_the_end in 1..=ranks {
-            left = left.saturating_sub(self.most_layers((from_the_end, ranks), rounds, state));
-            if left == 0 {
-                return true;
-            }
+    /// Whether ranks may have one virtual stage, or several, where pipelines run at most so many
+    /// micro-batches.
+    fn is_possible(&self, ranks: u64, rounds: u64, several: bool) -> bool {
+        let (fewest, most) = self.chunks;
+        if !several {
+            return fewest <= 1;
         }
-        false
+        let fits = fewest.max(2) <= most.min(self.dealt.layers / ranks);
+        let published = self.time_model == TimeModel::Published;
+        fits && ranks > 1 && rounds >= ranks && !published && self.recompute != Recompute::Stage
     }
 
-    /// The most repeated layers that fit in the rank at this place from the end, of so many, where
-    /// each takes `state` bytes for its parameters.
-    fn most_layers(&self, (from_the_end, ranks): (u64, u64), rounds: u64, state: u128) -> u64 {
-        let in_flight = u128::from(match self.time_model {
-            TimeModel::Published => from_the_end,
-            // A rank of several virtual stages has at least one micro-batch of each in flight.
-            TimeModel::OneForwardOneBackward if self.interleaves => 1,
-            TimeModel::OneForwardOneBackward => from_the_end.min(rounds),
-        });
+    /// Micro-batches in flight for each layer of the rank with so many ranks after it, at the least.
+    ///
+    /// Before its first backward pass a rank of several virtual stages has run as many forward passes
+    /// through each but the last as there are ranks, and through the last twice as many as there are
+    /// ranks after it, and one.
+    fn in_flight(&self, after: u64, at: Ranks) -> u64 {
+        let Ranks { ranks, rounds, several } = at;
+        if self.time_model == TimeModel::Published {
+            return after + 1;
+        }
+        if !several {
+            return rounds.min(after + 1);
+        }
+        let Some(longer) = self.dealt.longer else { return 1 };
+        let in_last = (2 * after + 1).min(ranks);
+        let layers = self.dealt.layers;
+        let mut least = u64::MAX;
+        for chunks in self.chunks.0.max(2)..=self.chunks.1.min(layers / ranks) {
+            let longer =
+                if few_layouts(layers, ranks * chunks) { layers - ranks * chunks } else { longer };
+            // The mean over the layers of a rank whose last virtual stage is as long as can be, the
+            // others of one layer each.
+            let sum = (chunks - 1) * ranks + (1 + longer) * in_last;
+            least = least.min(sum / (chunks + longer));
+        }
+        if least == u64::MAX { 1 } else { least.max(1) }
+    }
+
+    /// The most repeated layers that fit in the rank at this place from the end, where each takes
+    /// `state` bytes for its parameters.
+    fn most_layers(&self, from_the_end: u64, at: Ranks, state: u128) -> u64 {
+        let in_flight = u128::from(self.in_flight(from_the_end - 1, at));
         let (once, each) = match self.recompute {
             Recompute::None => (0, state + in_flight * self.kept),
             // Nothing is sent to the first stage.
-            Recompute::Stage if from_the_end == ranks => (0, state + self.kept),
+            Recompute::Stage if from_the_end == at.ranks => (0, state + self.kept),
             Recompute::Stage => ((in_flight - 1) * self.input, state + self.kept),
             Recompute::Full => (self.kept, state + in_flight * self.input),
             // At best every layer keeps its input only.
@@ -174,6 +220,41 @@ impl Phases {
         let Some(room) = self.capacity.checked_sub(once + self.working) else { return 0 };
         let layers = room.checked_div(each).unwrap_or(u128::MAX);
         u64::try_from(layers).unwrap_or(u64::MAX).min(self.repeated)
+    }
+
+    /// How many repeated layers of all ranks must run forward again for each micro-batch, at the
+    /// least, where as many do as memory asks for; `None` where they do not fit at all.
+    ///
+    /// With n micro-batches in flight a layer takes s + n·k bytes, and n·(k − i) less where it is
+    /// repeated. What is over all room is spread to where each byte saved costs the fewest repeats.
+    fn again(&self, at: Ranks, state: u128) -> Option<f64> {
+        let fit: Vec<u64> =
+            (1..=at.ranks).map(|place| self.most_layers(place, at, state)).collect();
+        if fit.iter().fold(0_u64, |all, &one| all.saturating_add(one)) < self.repeated {
+            return None;
+        }
+        if self.recompute != Recompute::AsNeeded || self.kept <= self.input {
+            return Some(0.0);
+        }
+        let saved = (self.kept - self.input) as f64;
+        let room = self.capacity.saturating_sub(self.working) as f64;
+        let wanted = self.repeated as f64;
+        let mut over = wanted;
+        let mut ranks: Vec<(f64, f64)> = Vec::with_capacity(fit.len());
+        for (after, &most) in fit.iter().enumerate() {
+            let n = self.in_flight(after as u64, at) as f64;
+            let whole = state as f64 + n * self.kept as f64;
+            let free = wanted.min(room / whole);
+            over -= free;
+            ranks.push((whole / (n * saved), (most as f64 - free).max(0.0)));
+        }
+        ranks.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let cost = ranks.into_iter().map(|(cost, more)| {
+            let here = more.min(over.max(0.0));
+            over -= here;
+            cost * here
+        });
+        Some(cost.sum())
     }
 
     /// Picoseconds of a batch at the least.
@@ -240,7 +321,7 @@ impl Phases {
                 self.time_of_loads(case, times.forward + once, times.others_forward + others)
             }
             Recompute::None | Recompute::Stage | Recompute::First(_) | Recompute::AsNeeded => {
-                self.time_of_loads(case, once, others)
+                self.time_of_loads(case, once, others + case.again * times.forward)
             }
         }
     }
@@ -285,7 +366,7 @@ impl Phases {
             return (rounds + ranks - 1.0) * slowest;
         }
         let mut least = sum.max(rounds * slowest);
-        if !self.interleaves || case.ranks == 1 {
+        if !case.several {
             least = least.max(sum + 0.5 * (rounds - 1.0) * slowest);
             if case.rounds > case.ranks {
                 least = least.max(2.0 * sum + (rounds - ranks - 1.0) * slowest);
@@ -295,6 +376,47 @@ impl Phases {
         }
         least
     }
+}
+
+/// A number of ranks, how many micro-batches each pipeline runs, and whether ranks have several
+/// virtual stages.
+#[derive(Clone, Copy, Debug)]
+struct Ranks {
+    ranks: u64,
+    rounds: u64,
+    several: bool,
+}
+
+/// What is known of the layers of virtual stages. Between the first and the last layer all must be
+/// alike; a last layer that is alike too is one more in the last virtual stage of all.
+fn dealt(asked: &Asked, divided: &Divided) -> Dealt {
+    let sequence = &divided.share.sequence;
+    let kind = most_frequent(sequence);
+    let is_inner = |at: usize| at > 0 && at + 1 < sequence.len();
+    let alike = sequence.iter().enumerate().all(|(at, &other)| !is_inner(at) || other == kind);
+    let space = asked.space;
+    let given = |limits: Limits| limits.least == limits.most;
+    // The family beside the even layouts, whose ends are within three layers of the others.
+    let longer = if given(space.chunks) && given(space.pipeline) {
+        4
+    } else {
+        u64::from(sequence.last() == Some(&kind))
+    };
+    let known = alike && space.cut == CutSpace::Best;
+    Dealt { layers: sequence.len() as u64, longer: known.then_some(longer) }
+}
+
+/// Whether there are at most a hundred layouts of layers in virtual stages, so that all are compared.
+fn few_layouts(layers: u64, stages: u64) -> bool {
+    let (boundaries, places) = (stages.saturating_sub(1), layers - 1);
+    let mut count = 1_u128;
+    for chosen in 0..boundaries.min(places - boundaries) {
+        count = count * u128::from(places - chosen) / u128::from(chosen + 1);
+        if count > 100 {
+            return false;
+        }
+    }
+    true
 }
 
 /// Bytes that the repeated layer's parameters take of a device at the least, where replicas share so
@@ -324,11 +446,12 @@ mod tests {
     use crate::plan::StageTime;
     use crate::plan::one_f_one_b;
 
-    fn phases(recompute: Recompute, interleaves: bool, repeated: u64) -> Phases {
+    fn phases(recompute: Recompute, repeated: u64) -> Phases {
         Phases {
             recompute,
             time_model: TimeModel::OneForwardOneBackward,
-            interleaves,
+            chunks: (1, u64::MAX),
+            dealt: Dealt { layers: repeated + 2, longer: None },
             micro_batches: 0,
             repeated,
             capacity: u128::MAX,
@@ -336,6 +459,14 @@ mod tests {
             input: 0,
             working: 0,
         }
+    }
+
+    fn case(
+        (ranks, rounds, several): (u64, u64, bool),
+        repeated: u64,
+        exchanged: Exchanged,
+    ) -> Case {
+        Case { ranks, rounds, several, last_stage: repeated, again: 0.0, exchanged }
     }
 
     /// A first layer, repeated layers, a last layer, by forward and backward pass.
@@ -409,12 +540,12 @@ mod tests {
             let rounds = 1 + noise(12);
             let repeated = chain.layers.len() as u64 - 2;
             for recompute in [Recompute::None, Recompute::Full, Recompute::Stage] {
-                let phases = phases(recompute, false, repeated);
+                let phases = phases(recompute, repeated);
                 for cut in 0..1 << (chain.layers.len() - 1) {
                     let stages = chain.stages(cut, recompute);
                     let ranks = stages.len() as u64;
                     let exchanged = Exchanged::default();
-                    let case = Case { ranks, rounds, last_stage: repeated, exchanged };
+                    let case = case((ranks, rounds, false), repeated, exchanged);
                     let time = one_f_one_b::time(&stages, rounds) as f64;
                     let least = phases.time(&case, &chain.times());
                     assert!(least <= time + 1e-6, "{least} {time} {stages:?} {rounds}");
@@ -429,7 +560,7 @@ mod tests {
         for _ in 0..300 {
             let chain = Chain::new(&mut noise);
             let repeated = chain.layers.len() as u64 - 2;
-            let phases = phases(Recompute::None, true, repeated);
+            let phases = phases(Recompute::None, repeated);
             for cut in 0..1 << (chain.layers.len() - 1) {
                 let times = chain.stages(cut, Recompute::None);
                 for chunks in
@@ -443,7 +574,7 @@ mod tests {
                         PipelinedBatch { order, ranks, micro_batches, times: &times, delay: 0 };
                     let time = batch.time().unwrap() as f64;
                     let (ranks, exchanged) = (ranks as u64, Exchanged::default());
-                    let case = Case { ranks, rounds, last_stage: repeated, exchanged };
+                    let case = case((ranks, rounds, true), repeated, exchanged);
                     let least = phases.time(&case, &chain.times());
                     assert!(least <= time + 1e-6, "{least} {time} {times:?} {rounds}");
                 }
@@ -453,12 +584,13 @@ mod tests {
 
     #[test]
     fn the_first_stage_is_sent_nothing() {
-        let mut phases = phases(Recompute::Stage, false, 100);
+        let mut phases = phases(Recompute::Stage, 100);
         (phases.capacity, phases.kept, phases.input) = (100, 10, 50);
-        assert_eq!(phases.most_layers((3, 4), 8, 0), 0);
-        assert_eq!(phases.most_layers((4, 4), 8, 0), 10);
-        assert_eq!(phases.most_layers((1, 4), 8, 0), 10);
+        let at = Ranks { ranks: 4, rounds: 8, several: false };
+        assert_eq!(phases.most_layers(3, at, 0), 0);
+        assert_eq!(phases.most_layers(4, at, 0), 10);
+        assert_eq!(phases.most_layers(1, at, 0), 10);
         phases.working = 41;
-        assert_eq!(phases.most_layers((1, 4), 8, 0), 5);
+        assert_eq!(phases.most_layers(1, at, 0), 5);
     }
 }

@@ -12,8 +12,9 @@ use super::Terms;
 use super::pipeline_bound::Exchanges;
 use super::pipeline_bound::LayerTimes;
 use super::pipeline_bound::PipelineBound;
-use super::pipeline_bound::PipelineLimits;
 use super::pipeline_bound::Sharing;
+use super::pipeline_memory::Layouts;
+use super::pipeline_memory::PipelineLimits;
 use super::price::Standing;
 use super::roofline::PeakRates;
 use super::roofline::Sketch;
@@ -29,6 +30,9 @@ use crate::parallel::LayerShare;
 use crate::parallel::zero::ParameterBytes;
 use crate::parallel::zero::Zero;
 use crate::placement::Choices;
+use crate::placement::CutChoice;
+use crate::placement::Family;
+use crate::placement::NEAR;
 use crate::placement::Usage;
 use crate::plan::Buckets;
 use crate::plan::Profile;
@@ -291,7 +295,8 @@ fn pipeline_bound(
         repeated,
         recompute,
         time_model: terms.time_model,
-        may_interleave: *choices.chunks.end() > 1,
+        chunks: choices.chunks.clone(),
+        layouts: layouts(&choices, division),
         capacity: terms.usable(memory).0,
         kept: layer.kept.0,
         // Nothing is sent to the first layer of all.
@@ -319,6 +324,23 @@ fn pipeline_bound(
         };
         zeros.map(sharing).collect()
     })
+}
+
+/// How layers are dealt to several virtual stages of a rank.
+///
+/// Only where all layers between the first and the last are alike is it known how many of them a
+/// virtual stage holds: as many as the others, in even layouts, but for a last layer that is one of
+/// them and counts for none; within [`NEAR`] of them in the larger family.
+fn layouts(choices: &Choices, division: &Division) -> Layouts {
+    let sequence = &division.share.sequence;
+    let (kind, _) = division.repeated;
+    let inner = sequence.get(1..sequence.len().saturating_sub(1)).unwrap_or(&[]);
+    let longer = match choices.layouts {
+        Family::Even => u64::from(sequence.last() == Some(&kind)),
+        Family::Near => NEAR as u64 + 1,
+    };
+    let is_known = inner.iter().all(|&other| other == kind) && choices.cut == CutChoice::Best;
+    Layouts { n_layers: sequence.len(), longer: is_known.then_some(longer) }
 }
 
 /// What replicas exchange at the least where there are any of these numbers of pipelines.

@@ -16,6 +16,7 @@ mod facts;
 mod fastest;
 mod least_energy;
 mod pipeline_bound;
+mod pipeline_memory;
 mod price;
 pub mod result;
 pub mod roofline;

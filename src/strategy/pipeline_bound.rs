@@ -10,43 +10,23 @@
 
 use std::ops::RangeInclusive;
 
+use super::pipeline_memory::PipelineLimits;
+use super::pipeline_memory::Stages;
 use super::roofline::lowered;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
 
-/// The figures that [`PipelineBound::new`] needs of a model, a cluster and a job.
-#[derive(Clone, Debug)]
-pub struct PipelineLimits {
-    /// Numbers of ranks, each with numbers of pipelines that are not told apart.
-    pub pipelines: Vec<(u64, RangeInclusive<u64>)>,
-    /// Micro-batches in a batch.
-    pub micro_batches: u64,
-    /// How many layers are copies of the repeated one.
-    pub repeated: u64,
-    /// What is kept and what is run again.
-    pub recompute: Recompute,
-    /// How the time of a batch is defined.
-    pub time_model: TimeModel,
-    /// Whether ranks may have several virtual stages.
-    pub may_interleave: bool,
-    /// Bytes that a plan may fill.
-    pub capacity: u64,
-    /// Bytes that the repeated layer keeps for one micro-batch.
-    pub kept: u64,
-    /// Bytes that enter the repeated layer in one micro-batch.
-    pub input: u64,
-    /// Bytes that its running pass holds for a moment.
-    pub working: u64,
-}
-
 /// A number of ranks that may be possible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Shape {
     ranks: u64,
+    stages: Stages,
     /// Micro-batches that each pipeline runs at the least.
     rounds: u64,
     /// The most repeated layers that fit in the last stage.
     last_stage: u64,
+    /// Forward passes of repeated layers that memory asks to run again, for each micro-batch.
+    repeats: f64,
     exchanges: Exchanges,
 }
 
@@ -105,10 +85,14 @@ impl PipelineBound {
         for (ranks, pipelines) in &limits.pipelines {
             // More pipelines leave each with fewer micro-batches and share more: no bound grows.
             let rounds = limits.micro_batches.div_ceil(*pipelines.end());
+            let most_rounds = limits.micro_batches.div_ceil(*pipelines.start());
             for Sharing { state, exchanges } in sharings(*ranks, pipelines) {
-                if limits.may_fit(*ranks, rounds, state) {
-                    let last_stage = limits.most_layers((1, *ranks), rounds, state);
-                    let shape = Shape { ranks: *ranks, rounds, last_stage, exchanges };
+                for stages in limits.stages(*ranks, most_rounds) {
+                    let held = (*ranks, rounds, stages);
+                    let Some(repeats) = limits.least_repeats(held, state) else { continue };
+                    let last_stage = limits.most_layers(1, held, state);
+                    let ranks = *ranks;
+                    let shape = Shape { ranks, stages, rounds, last_stage, repeats, exchanges };
                     if !shapes.iter().any(|known| known.covers(&shape)) {
                         shapes.push(shape);
                     }
@@ -175,7 +159,7 @@ impl PipelineBound {
                 self.with_stage_recompute(shape, once, forward + once, rest)
             }
             Recompute::None | Recompute::Stage | Recompute::First(_) | Recompute::AsNeeded => {
-                self.with_loads(shape, once, rest)
+                self.with_loads(shape, once, rest + shape.repeats * forward)
             }
         }
     }
@@ -250,7 +234,7 @@ impl PipelineBound {
             TimeModel::Published => slowest * (rounds + ranks - 1.0),
             TimeModel::OneForwardOneBackward => {
                 let works = (rounds * slowest).max(sum);
-                if self.limits.may_interleave && shape.ranks > 1 {
+                if shape.stages == Stages::Several {
                     return works;
                 }
                 let turning = match shape.rounds.cmp(&shape.ranks) {
@@ -275,46 +259,13 @@ impl Shape {
     fn covers(&self, other: &Self) -> bool {
         let (mine, theirs) = (&self.exchanges, &other.exchanges);
         self.ranks == other.ranks
+            && self.stages == other.stages
+            && self.repeats <= other.repeats
             && self.rounds <= other.rounds
             && self.last_stage >= other.last_stage
             && mine.first <= theirs.first
             && mine.gradients <= theirs.gradients
             && mine.weights <= theirs.weights
             && mine.inside <= theirs.inside
-    }
-}
-
-impl PipelineLimits {
-    /// Whether the repeated layers alone fit in so many ranks.
-    fn may_fit(&self, ranks: u64, rounds: u64, state: u64) -> bool {
-        let room: u64 = (1..=ranks)
-            .map(|from_the_end| self.most_layers((from_the_end, ranks), rounds, state))
-            .fold(0, u64::saturating_add);
-        room >= self.repeated
-    }
-
-    /// The most repeated layers that fit in the rank at this place from the end, of so many.
-    ///
-    /// With several virtual stages no rank has fewer micro-batches' worth of its layers in flight.
-    fn most_layers(&self, (from_the_end, ranks): (u64, u64), rounds: u64, state: u64) -> u64 {
-        let in_flight = match self.time_model {
-            TimeModel::Published => from_the_end,
-            TimeModel::OneForwardOneBackward if self.may_interleave => 1,
-            TimeModel::OneForwardOneBackward => from_the_end.min(rounds),
-        };
-        // Memory of n layers is at least `fixed + n · each`. Nothing is sent to the first stage.
-        let (fixed, each) = match self.recompute {
-            Recompute::None => (0, state + in_flight * self.kept),
-            Recompute::Stage if from_the_end == ranks => (0, state + self.kept),
-            Recompute::Stage => ((in_flight - 1) * self.input, state + self.kept),
-            Recompute::Full => (self.kept, state + in_flight * self.input),
-            Recompute::First(_) | Recompute::AsNeeded => {
-                (0, state + in_flight * self.input.min(self.kept))
-            }
-        };
-        match self.capacity.checked_sub(fixed + self.working) {
-            Some(room) => room.checked_div(each).unwrap_or(u64::MAX).min(self.repeated),
-            None => 0,
-        }
     }
 }
