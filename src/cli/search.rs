@@ -467,7 +467,7 @@ mod tests {
         assert!(is_believed(&setup, &recalling(&found), journal).is_ok());
         let (key, fact) = found.iter().find(|(_, fact)| fact.contains("time")).unwrap();
         let mut told: serde_json::Value = serde_json::from_str(fact).unwrap();
-        told["standing"]["time"] = 1.into();
+        told["chosen"]["standing"]["time"] = 1.into();
         let survey = recalling(&[(key.clone(), told.to_string())]);
         let refused = is_believed(&setup, &survey, journal).unwrap_err().to_string();
         assert!(refused.starts_with("journal.jsonl: what it says of design"), "{refused}");
