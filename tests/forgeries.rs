@@ -620,6 +620,12 @@ const LIES: &[Lie] = &[
     ("an evaluated row called infeasible", Check, |f| f.relabel("evaluated", "infeasible")),
     ("an evaluated row called pruned", Check, |f| f.relabel("evaluated", "pruned")),
     ("an evaluated row called open", Check, |f| f.relabel("evaluated", "open")),
+    ("an evaluated row called beaten", Check, |f| f.relabel("evaluated", "beaten")),
+    ("a beaten row called evaluated", Check, |f| f.relabel("beaten", "evaluated")),
+    ("a beaten row called pruned", Check, |f| f.relabel("beaten", "pruned")),
+    ("a beaten row called infeasible", Check, |f| f.relabel("beaten", "infeasible")),
+    ("a pruned row called beaten", Check, |f| f.relabel("pruned", "beaten")),
+    ("one beaten more", Check, |f| f.plus("/proof/by_hbm/0/beaten", 1)),
     ("a pruned row called infeasible", Check, |f| f.relabel("pruned", "infeasible")),
     ("a pruned row called evaluated", Check, |f| f.relabel("pruned", "evaluated")),
     ("a pruned row called open", Check, |f| f.relabel("pruned", "open")),
@@ -943,7 +949,7 @@ impl Dice {
         match from.parse::<f64>() {
             Ok(number) => self.figure(number).to_string(),
             Err(_) if from.is_empty() => "1".into(),
-            Err(_) => ["evaluated", "pruned", "infeasible", "open", "none", ""]
+            Err(_) => ["evaluated", "beaten", "pruned", "infeasible", "open", ""]
                 .into_iter()
                 .filter(|word| *word != from)
                 .nth(self.below(5))

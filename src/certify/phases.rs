@@ -128,7 +128,7 @@ impl Phases {
                         if !self.is_possible(ranks, longest, several) {
                             continue;
                         }
-                        let at = Ranks { ranks, rounds, several };
+                        let at = Pipelines { ranks, rounds, several };
                         let Some(again) = self.again(at, state) else { continue };
                         let last_stage = self.most_layers(1, at, state);
                         let exchanged = *known.entry((zero, fewest, most)).or_insert_with(least);
@@ -179,8 +179,8 @@ impl Phases {
     /// Before its first backward pass a rank of several virtual stages has run as many forward passes
     /// through each but the last as there are ranks, and through the last twice as many as there are
     /// ranks after it, and one.
-    fn in_flight(&self, after: u64, at: Ranks) -> u64 {
-        let Ranks { ranks, rounds, several } = at;
+    fn in_flight(&self, after: u64, at: Pipelines) -> u64 {
+        let Pipelines { ranks, rounds, several } = at;
         if self.time_model == TimeModel::Published {
             return after + 1;
         }
@@ -204,7 +204,7 @@ impl Phases {
 
     /// The most repeated layers that fit in the rank at this place from the end, where each takes
     /// `state` bytes for its parameters.
-    fn most_layers(&self, from_the_end: u64, at: Ranks, state: u128) -> u64 {
+    fn most_layers(&self, from_the_end: u64, at: Pipelines, state: u128) -> u64 {
         let in_flight = u128::from(self.in_flight(from_the_end - 1, at));
         let (once, each) = match self.recompute {
             Recompute::None => (0, state + in_flight * self.kept),
@@ -227,7 +227,7 @@ impl Phases {
     ///
     /// With n micro-batches in flight a layer takes s + n·k bytes, and n·(k − i) less where it is
     /// repeated. What is over all room is spread to where each byte saved costs the fewest repeats.
-    fn again(&self, at: Ranks, state: u128) -> Option<f64> {
+    fn again(&self, at: Pipelines, state: u128) -> Option<f64> {
         let fit: Vec<u64> =
             (1..=at.ranks).map(|place| self.most_layers(place, at, state)).collect();
         if fit.iter().fold(0_u64, |all, &one| all.saturating_add(one)) < self.repeated {
@@ -381,7 +381,7 @@ impl Phases {
 /// A number of ranks, how many micro-batches each pipeline runs, and whether ranks have several
 /// virtual stages.
 #[derive(Clone, Copy, Debug)]
-struct Ranks {
+struct Pipelines {
     ranks: u64,
     rounds: u64,
     several: bool,
@@ -586,7 +586,7 @@ mod tests {
     fn the_first_stage_is_sent_nothing() {
         let mut phases = phases(Recompute::Stage, 100);
         (phases.capacity, phases.kept, phases.input) = (100, 10, 50);
-        let at = Ranks { ranks: 4, rounds: 8, several: false };
+        let at = Pipelines { ranks: 4, rounds: 8, several: false };
         assert_eq!(phases.most_layers(3, at, 0), 0);
         assert_eq!(phases.most_layers(4, at, 0), 10);
         assert_eq!(phases.most_layers(1, at, 0), 10);

@@ -231,9 +231,8 @@ impl Known {
                 Some(Self::Slower(limit))
             }
             (Self::Slower(known), Some(limit)) => (known >= limit).then_some(Self::Slower(limit)),
-            (Self::Slower(_), None) => None,
-            // Where nothing is asked beyond a limit, what does not fit is not looked for either.
-            (Self::Nothing, Some(_)) => None,
+            // Under a limit, whether something slower fits is not looked for.
+            (Self::Slower(_), None) | (Self::Nothing, Some(_)) => None,
             (known, _) => Some(known),
         }
     }

@@ -7,6 +7,7 @@ use phaze::input::request::RequestFile;
 use phaze::input::request::ready;
 use phaze::input::source::no_files;
 use phaze::search;
+use phaze::search::NEAR_PERCENT;
 use phaze::search::Setup;
 use phaze::search::Status;
 use phaze::search::Survey;
@@ -48,10 +49,19 @@ fn check(setup: &Setup) -> usize {
         for (design, status) in walk.statuses.iter().enumerate() {
             if matches!(status, Status::Infeasible) {
                 let without = &pruned.walks[hbm].statuses[design];
-                assert!(matches!(without, Status::Infeasible | Status::Pruned));
+                assert!(matches!(without, Status::Infeasible | Status::Pruned | Status::Beaten));
             }
         }
-        let is_pruned = |status: &&Status<_>| matches!(status, Status::Pruned);
+        let best = walk.ranking().first().map(|&best| &walk.statuses[best]);
+        for (design, status) in pruned.walks[hbm].statuses.iter().enumerate() {
+            if let (Status::Beaten, Status::Evaluated(merit, _), Some(Status::Evaluated(best, _))) =
+                (status, &walk.statuses[design], best)
+            {
+                let near = best.value + best.value * NEAR_PERCENT / 100;
+                assert!(merit.value > near, "design {design} is nearly as good as the best");
+            }
+        }
+        let is_pruned = |status: &&Status<_>| matches!(status, Status::Pruned | Status::Beaten);
         left_out += pruned.walks[hbm].statuses.iter().filter(is_pruned).count();
     }
     left_out
