@@ -35,6 +35,34 @@ pub fn shown<R>(what: &str, total: usize, job: impl FnOnce(&AtomicUsize) -> R) -
     })
 }
 
+/// Runs `job` and shows on standard error, if that is a terminal, for how long it has been at it, from
+/// the first second on.
+pub fn timed<R>(what: &str, job: impl FnOnce() -> R) -> R {
+    if !std::io::stderr().is_terminal() {
+        return job();
+    }
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for tick in 1_u64.. {
+                std::thread::sleep(Duration::from_millis(50));
+                if ended.load(Ordering::Relaxed) {
+                    break;
+                }
+                if tick >= 20 && tick % 4 == 0 {
+                    let tenths = tick / 2;
+                    let _ =
+                        write!(std::io::stderr(), "\r{what}: {}.{} s", tenths / 10, tenths % 10);
+                }
+            }
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        });
+        let answer = job();
+        ended.store(true, Ordering::Relaxed);
+        answer
+    })
+}
+
 fn show(what: &str, done: usize, total: usize) {
     let places = done * 30 / total.max(1);
     let bar = "█".repeat(places) + &"░".repeat(30 - places.min(30));

@@ -6,6 +6,7 @@ use super::Args;
 use crate::cli::Exit;
 use crate::cli::Refusal;
 use crate::cli::files;
+use crate::cli::progress;
 use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
 use crate::input::Conventions;
@@ -253,7 +254,8 @@ impl Request {
     fn best(&self, terms: &Terms) -> Result<Option<(Best, Plan)>, Refusal> {
         let training = self.training(terms)?;
         let planner = Planner { terms, training: &training, table: &self.table };
-        let Some(best) = planner.best_on(&self.chip) else {
+        let what = "looking for the best strategy";
+        let Some(best) = progress::timed(what, || planner.best_on(&self.chip)) else {
             return Ok(None);
         };
         let plan = place::plan(&planner, &self.chip, &self.question, &best);
