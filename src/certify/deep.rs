@@ -235,8 +235,8 @@ impl Again<'_> {
             pairs.filter_map(|pair| Some(pair.found.as_ref()?.merit.value)).collect();
         kept.sort_unstable();
         let worst = kept.get(self.question.request.top.max(1) - 1);
-        let is_beaten =
-            worst.is_some_and(|worst| value > worst + worst * search::NEAR_PERCENT / 100);
+        let is_beaten = worst
+            .is_some_and(|worst| value > worst.saturating_add(worst / 100 * search::NEAR_PERCENT));
         require(is_beaten, claim, "beaten", "not so, or by less")?;
         Ok(search::Status::Beaten)
     }

@@ -396,7 +396,9 @@ fn is_believed(setup: &Setup, survey: &Survey, journal: &Path) -> Result<(), Ref
                 (Status::Evaluated(_, said), Status::Evaluated(_, found)) => said != found,
                 (Status::Evaluated(..), _) | (Status::Infeasible, Status::Evaluated(..)) => true,
                 (Status::Beaten, Status::Evaluated(merit, _)) => {
-                    recalled.evaluated().any(|(_, known, _)| known.value > merit.value)
+                    let better =
+                        recalled.evaluated().filter(|(_, known, _)| known.value < merit.value);
+                    better.count() < setup.request.top
                 }
                 _ => false,
             };

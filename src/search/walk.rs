@@ -276,7 +276,10 @@ impl Known {
     /// good. `None` where every value is wanted.
     fn limit(&self) -> Option<u128> {
         let wants_all = self.keep.all || self.keep.front || self.best.len() < self.keep.top.max(1);
-        self.best.last().filter(|_| !wants_all).map(|worst| worst + worst * NEAR_PERCENT / 100)
+        self.best
+            .last()
+            .filter(|_| !wants_all)
+            .map(|worst| worst.saturating_add(worst / 100 * NEAR_PERCENT))
     }
 
     fn learn(&mut self, merit: Merit) {
@@ -415,7 +418,7 @@ mod tests {
                         (status, &all.statuses[at], best(&all).last())
                     {
                         let Status::Evaluated(kept, _) = &all.statuses[worst] else { unreachable!() };
-                        prop_assert!(merit.value > kept.value + kept.value * NEAR_PERCENT / 100);
+                        prop_assert!(merit.value > kept.value.saturating_add(kept.value / 100 * NEAR_PERCENT));
                         prop_assert!(!front, "the front asks for every value");
                     }
                 }

@@ -57,7 +57,7 @@ fn check(setup: &Setup) -> usize {
             if let (Status::Beaten, Status::Evaluated(merit, _), Some(Status::Evaluated(best, _))) =
                 (status, &walk.statuses[design], best)
             {
-                let near = best.value + best.value * NEAR_PERCENT / 100;
+                let near = best.value.saturating_add(best.value / 100 * NEAR_PERCENT);
                 assert!(merit.value > near, "design {design} is nearly as good as the best");
             }
         }
