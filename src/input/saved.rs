@@ -250,8 +250,8 @@ mod tests {
         let refused = |text: &str| outcome("o.json", text).unwrap_err().to_string();
         assert!(refused("{").contains("line 1"));
         assert!(refused("{}").contains("`schema = null` is not that of a search result"));
-        assert!(refused(r#"{"schema": "phaze-outcome", "version": 1}"#).contains("version 3"));
-        let text = r#"{"schema": "phaze-outcome", "version": 3, "top": {"entries": [3]}}"#;
+        assert!(refused(r#"{"schema": "phaze-outcome", "version": 1}"#).contains("version 4"));
+        let text = r#"{"schema": "phaze-outcome", "version": 4, "top": {"entries": [3]}}"#;
         assert!(refused(text).contains("`top.entries[0] = 3` is not an entry"));
     }
 
