@@ -291,7 +291,12 @@ pub fn mpt(fields: &Fields) -> Result<Spec, InputError> {
     };
     let spec = numbers(fields, Family::Decoder, &names, &fill)?;
     let nothing = Value::Object(serde_json::Map::new());
-    let attention = Fields::of(fields.file(), fields.optional("attn_config").unwrap_or(&nothing))?;
+    let attention = fields.optional("attn_config").unwrap_or(&nothing);
+    if !attention.is_object() {
+        let allowed = "allowed is an object such as {\"alibi\": true}";
+        return Err(fields.wrong("attn_config", "is not an object", allowed));
+    }
+    let attention = Fields::of(fields.file(), attention)?;
     no_norm_of_heads(&attention, "qk_ln")?;
     let kind = attention.optional("attn_type").map(|kind| kind.as_str().unwrap_or_default());
     let kv_heads = match kind {
