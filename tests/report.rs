@@ -87,7 +87,7 @@ fn what_is_no_result_is_refused_by_name() {
     fs::write(folder.join("outcome.json"), "{\"schema\": \"phaze-plan\"}").unwrap();
     fs::write(folder.join("designs.csv"), "design,width\n0,8\n1\n").unwrap();
     refused(&["report", path], "is not that of a search result");
-    let outcome = "{\"schema\": \"phaze-outcome\", \"version\": 3, \"winner\": null}";
+    let outcome = "{\"schema\": \"phaze-outcome\", \"version\": 4, \"winner\": null}";
     fs::write(folder.join("outcome.json"), outcome).unwrap();
     refused(&["report", path], "designs.csv: line 3: has 1 cells where the heading has 2");
     refused(
