@@ -6,6 +6,7 @@ use std::io::Write;
 use super::outcome::design_line;
 use super::quantity::grouped;
 use super::quantity::percent;
+use crate::plan::Recompute;
 use crate::search::Outcome;
 
 /// The head of a table.
@@ -47,7 +48,11 @@ pub fn row(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         strategy.pipeline,
         strategy.tensor_parallel,
         strategy.micro_batch,
-        strategy.recompute,
+        // As many layers as memory asks for may be none.
+        match strategy.recompute {
+            Recompute::First(0) => Recompute::None,
+            other => other,
+        },
         result.throughput_sequences_per_s,
         percent(result.mfu),
         ratio(0),

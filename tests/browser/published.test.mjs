@@ -105,7 +105,7 @@ test("values in the page equal outcome.json", async () => {
       rows.map((row) => [...row.cells].map((cell) => cell.textContent.replaceAll(",", ""))),
     );
   assert.deepEqual(
-    counts.map((row) => row.slice(1, 4).map(Number)),
+    counts.map((row) => row.slice(1, 5).map(Number)),
     outcome.proof.by_hbm.map((row) => [row.evaluated, row.beaten, row.pruned, row.infeasible]),
   );
 });
@@ -136,7 +136,7 @@ test("a click on a point opens that design", async () => {
     ]),
   );
   const kinds = new Set();
-  for (const status of ["evaluated", "pruned"]) {
+  for (const status of ["evaluated", "beaten", "pruned"]) {
     const rows = designs.filter((row) => best(row) === status);
     assert.ok(rows.length > 0, status);
     const some = [0, 0.3, 0.6, 1].map((at) => rows[Math.round(at * (rows.length - 1))]);
@@ -167,7 +167,7 @@ test("a click on a point opens that design", async () => {
   }
   await page.selectOption("#selection", "0");
   assert.equal(await page.locator("#plan").getAttribute("data-row"), String(outcome.winner.design.index));
-  assert.deepEqual([...kinds].sort(), ["evaluated", "full", "pruned"]);
+  assert.deepEqual([...kinds].sort(), ["beaten", "evaluated", "full", "pruned"]);
   assert.deepEqual(complaints, []);
 });
 

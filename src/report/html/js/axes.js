@@ -42,13 +42,6 @@ const OBJECTIVES = {
 export function measures({ outcome, designs }) {
   const column = (name) => designs.column(name);
   const value = column("value");
-  // The bound of a design that was looked at and beaten may be better than the winner; the design is not.
-  const winner = outcome.winner?.value;
-  const worse = lessIsBetter(outcome) ? Math.max : Math.min;
-  const ruledOut = (row) =>
-    STATUSES[designs.status[row]] === "beaten" && winner !== undefined
-      ? worse(designs.bound[row], winner)
-      : designs.bound[row];
   const found = [
     {
       key: "objective",
@@ -56,7 +49,7 @@ export function measures({ outcome, designs }) {
       show: number,
       discrete: false,
       bounds: true,
-      of: (row) => finite(designs.status[row] === 0 ? value?.[row] : ruledOut(row)),
+      of: (row) => finite(designs.status[row] === 0 ? value?.[row] : atBest({ outcome, designs }, row)),
     },
   ];
   const area = column("area_um2");
@@ -100,6 +93,17 @@ export function measures({ outcome, designs }) {
   return found;
 }
 
+/**
+ * The best that a design without a value of its own could reach: its bound, which may be better than the winner
+ * where it was looked at and beaten, by more than 2 %.
+ */
+function atBest({ outcome, designs }, row) {
+  const bound = designs.bound[row];
+  const winner = outcome.winner?.value;
+  if (STATUSES[designs.status[row]] !== "beaten" || winner === undefined) return bound;
+  return lessIsBetter(outcome) ? Math.max(bound, winner * 1.02) : Math.min(bound, winner / 1.02);
+}
+
 /** A row of designs.csv as label and text, for the hover and the panel of a design. */
 export function describe({ outcome, designs }, row) {
   const at = (name) => designs.column(name)?.[row];
@@ -114,7 +118,8 @@ export function describe({ outcome, designs }, row) {
   const objective = objectiveLabel(outcome);
   if (designs.status[row] === 0)
     facts.push([objective, number(at("value"))], ["HBM", `${number(at("best_hbm_gib"))} GiB`]);
-  else if (isNumber(designs.bound[row])) facts.push([`${objective}, at best`, number(designs.bound[row])]);
+  else if (isNumber(designs.bound[row]))
+    facts.push([`${objective}, at best`, number(atBest({ outcome, designs }, row))]);
   return facts;
 }
 

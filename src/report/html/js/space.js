@@ -274,7 +274,7 @@ export function space(result, state, select) {
     el(
       "p",
       { class: "lead" },
-      "Each point is one design. Solid: evaluated. Hollow: ruled out, drawn at the best it could have reached, and no better than the winner. Drag to zoom, shift-drag to pan, click to open a design below.",
+      "Each point is one design. Solid: evaluated. Hollow: ruled out, drawn at the best it could have reached, and 2 % worse than the winner at least. Drag to zoom, shift-drag to pan, click to open a design below.",
     ),
     root,
   );
