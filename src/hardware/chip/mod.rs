@@ -1,7 +1,7 @@
 //! One chip under one budget: silicon, its edge, watts and money.
 //!
 //! In: a [`Chip`], described by its knobs ([`ChipKnobs`]) or by the facts of a real part, and the
-//! [`Technology`](super::technology::Technology) it is made in. Out: its die part by part
+//! [`Technology`] it is made in. Out: its die part by part
 //! ([`DieArea`]), its power ([`ChipPower`]), what it costs to make and to own ([`ChipCost`],
 //! [`Ownership`]), its carbon, whether a [`Budget`] allows it and why not; and the
 //! [`Accelerator`](super::Accelerator) that it is.
