@@ -177,12 +177,7 @@ pub fn gpt_neo(fields: &Fields) -> Result<Spec, InputError> {
     Ok(Spec {
         variants: gpt_neo_layers(fields, spec.layers)?,
         biases: Biases { qkv: false, attention_out: true, mlp: true },
-        dropout: Dropout {
-            embedding: fields.dropout("embed_dropout", 0.0)?,
-            hidden: fields.dropout("resid_dropout", 0.0)?,
-            attention: fields.dropout("attention_dropout", 0.0)?,
-            activation: false,
-        },
+        dropout: dropouts(fields, ["embed_dropout", "resid_dropout", "attention_dropout"])?,
         ..spec
     })
 }
@@ -245,12 +240,7 @@ pub fn gptj(fields: &Fields) -> Result<Spec, InputError> {
         branches: Branches::SideBySideWithOneNorm,
         biases: Biases { mlp: true, ..NO_BIAS },
         head_bias: true,
-        dropout: Dropout {
-            embedding: fields.dropout("embd_pdrop", 0.0)?,
-            hidden: fields.dropout("resid_pdrop", 0.0)?,
-            attention: fields.dropout("attn_pdrop", 0.0)?,
-            activation: false,
-        },
+        dropout: dropouts(fields, ["embd_pdrop", "resid_pdrop", "attn_pdrop"])?,
         ..spec
     })
 }
@@ -377,12 +367,7 @@ pub fn phi(fields: &Fields) -> Result<Spec, InputError> {
         rotary: part_of_head(fields, "partial_rotary_factor", 0.5, spec.head)?,
         branches: Branches::SideBySideWithOneNorm,
         head_bias: true,
-        dropout: Dropout {
-            embedding: fields.dropout("embd_pdrop", 0.0)?,
-            hidden: fields.dropout("resid_pdrop", 0.0)?,
-            attention: fields.dropout("attention_dropout", 0.0)?,
-            activation: false,
-        },
+        dropout: dropouts(fields, ["embd_pdrop", "resid_pdrop", "attention_dropout"])?,
         ..spec
     })
 }
@@ -454,5 +439,17 @@ pub fn starcoder2(fields: &Fields) -> Result<Spec, InputError> {
             ..spec.dropout
         },
         ..spec
+    })
+}
+
+/// Dropout of the embedding, after every part of a layer and of attention, by these keys; none where a
+/// key is left out.
+fn dropouts(fields: &Fields, keys: [&str; 3]) -> Result<Dropout, InputError> {
+    let [embedding, hidden, attention] = keys;
+    Ok(Dropout {
+        embedding: fields.dropout(embedding, 0.0)?,
+        hidden: fields.dropout(hidden, 0.0)?,
+        attention: fields.dropout(attention, 0.0)?,
+        activation: false,
     })
 }
