@@ -69,8 +69,6 @@ pub mod certify;
 
 pub mod input;
 
-pub mod cli;
-
 use certify::FalseClaim;
 use certify::Verified;
 use input::InputError;

@@ -11,11 +11,11 @@ use clap::Args as ClapArgs;
 use super::Exit;
 use super::Refusal;
 use super::files;
-use crate::input::saved;
-use crate::report::html;
-use crate::report::plot;
-use crate::report::quantity::shown;
-use crate::report::saved::Saved;
+use phaze::input::saved;
+use phaze::report::html;
+use phaze::report::plot;
+use phaze::report::quantity::shown;
+use phaze::report::saved::Saved;
 
 /// A space of a million designs with several models stays below this.
 const LARGEST_FILE: u64 = 2 << 30;

@@ -14,16 +14,16 @@ use super::files;
 use super::model_args;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
-use crate::input::Conventions;
-use crate::input::model_file;
-use crate::model::Masked;
-use crate::model::Module;
-use crate::model::Optimizer;
-use crate::parallel::ContextKind;
-use crate::parallel::Setting;
-use crate::report::inspect;
-use crate::report::inspect::Inspection;
-use crate::units::Bytes;
+use phaze::input::Conventions;
+use phaze::input::model_file;
+use phaze::model::Masked;
+use phaze::model::Module;
+use phaze::model::Optimizer;
+use phaze::parallel::ContextKind;
+use phaze::parallel::Setting;
+use phaze::report::inspect;
+use phaze::report::inspect::Inspection;
+use phaze::units::Bytes;
 
 /// Show a model's training graph: parameters, FLOPs, operators, memory and exchanges.
 #[derive(ClapArgs)]

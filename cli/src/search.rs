@@ -17,20 +17,20 @@ use super::journal::Start;
 use super::journal::fingerprint;
 use super::schedule::seconds;
 use super::watch::Watch;
-use crate::compare;
-use crate::input;
-use crate::input::request::ModelEntry;
-use crate::input::request::RequestFile;
-use crate::input::source::is_path;
-use crate::input::space::RawSpace;
-use crate::report;
-use crate::search;
-use crate::search::Observer;
-use crate::search::Outcome;
-use crate::search::Request;
-use crate::search::Setup;
-use crate::search::Status;
-use crate::search::Survey;
+use phaze::compare;
+use phaze::input;
+use phaze::input::request::ModelEntry;
+use phaze::input::request::RequestFile;
+use phaze::input::source::is_path;
+use phaze::input::space::RawSpace;
+use phaze::report;
+use phaze::search;
+use phaze::search::Observer;
+use phaze::search::Outcome;
+use phaze::search::Request;
+use phaze::search::Setup;
+use phaze::search::Status;
+use phaze::search::Survey;
 
 /// Outcomes with long fronts are tens of megabytes.
 const LARGEST_OUTCOME: u64 = 1 << 30;
@@ -428,7 +428,7 @@ pub fn in_threads<T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::Memory;
+    use phaze::search::Memory;
     use std::collections::BTreeMap;
     use std::sync::Mutex;
 

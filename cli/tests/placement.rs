@@ -17,7 +17,7 @@ fn scratch(name: &str) -> PathBuf {
 }
 
 fn golden(name: &str) -> Vec<Value> {
-    let path = format!("tests/golden/placement/{name}.jsonl.gz");
+    let path = format!("../tests/golden/placement/{name}.jsonl.gz");
     let mut text = String::new();
     GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

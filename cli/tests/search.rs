@@ -198,8 +198,8 @@ fn the_result_of_another_request_is_not_written_over() {
 fn paths_of_a_request_start_beside_it_and_results_stay_in_their_folder() {
     let here = directory("beside");
     fs::create_dir_all(here.join("requests")).unwrap();
-    let model = fs::read_to_string("inputs/models/bert-large.json").unwrap();
-    let chip = fs::read_to_string("inputs/hardware/tpuv4-like.toml").unwrap();
+    let model = fs::read_to_string("../inputs/models/bert-large.json").unwrap();
+    let chip = fs::read_to_string("../inputs/hardware/tpuv4-like.toml").unwrap();
     // Some editors begin a text with a mark.
     fs::write(here.join("requests/...json"), format!("\u{feff}{model}")).unwrap();
     fs::write(here.join("requests/chip.toml"), format!("\u{feff}{chip}")).unwrap();

@@ -6,14 +6,14 @@ use clap::builder::TypedValueParser as _;
 
 use super::Refusal;
 use super::files;
-use crate::input::Conventions;
-use crate::input::InputError;
-use crate::input::runs::attention;
-use crate::input::source;
-use crate::model::Attention;
-use crate::model::Model;
-use crate::parallel::Setting;
-use crate::units::Bytes;
+use phaze::input::Conventions;
+use phaze::input::InputError;
+use phaze::input::runs::attention;
+use phaze::input::source;
+use phaze::model::Attention;
+use phaze::model::Model;
+use phaze::parallel::Setting;
+use phaze::units::Bytes;
 
 /// The largest `--seq`, `--micro-batch` and `--tensor-parallel`: beyond any use, and small enough
 /// to count with.

@@ -9,12 +9,12 @@ use super::DesignArgs;
 use super::Exit;
 use super::Refusal;
 use super::files;
-use crate::hardware::DesignSpace;
-use crate::input::Conventions;
-use crate::input::hardware::preset;
-use crate::input::space;
-use crate::report::design;
-use crate::report::part::Part;
+use phaze::hardware::DesignSpace;
+use phaze::input::Conventions;
+use phaze::input::hardware::preset;
+use phaze::input::space;
+use phaze::report::design;
+use phaze::report::part::Part;
 
 /// Space files are a page long; this is a thousand times that.
 const LARGEST_FILE: u64 = 4 << 20;

@@ -6,14 +6,14 @@ use clap::Args;
 
 use super::Refusal;
 use super::files;
-use crate::hardware::Accelerator;
-use crate::hardware::Knob;
-use crate::input::Conventions;
-use crate::input::InputError;
-use crate::input::hardware::Hardware;
-use crate::input::place;
-use crate::input::source;
-use crate::plan::Source;
+use phaze::hardware::Accelerator;
+use phaze::hardware::Knob;
+use phaze::input::Conventions;
+use phaze::input::InputError;
+use phaze::input::hardware::Hardware;
+use phaze::input::place;
+use phaze::input::source;
+use phaze::plan::Source;
 
 /// Which accelerator, for every command that needs one.
 #[derive(Args, Clone, Debug, Default)]
@@ -105,7 +105,7 @@ impl DesignArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Bytes;
+    use phaze::units::Bytes;
 
     #[test]
     fn knobs_that_follow_others_keep_following_them() {

@@ -23,7 +23,7 @@ use std::sync::PoisonError;
 
 use super::Refusal;
 use super::files;
-use crate::search::Memory;
+use phaze::search::Memory;
 
 /// The facts of a search that is under way, on disk.
 pub struct Journal {

@@ -6,8 +6,8 @@ use clap::Args as ClapArgs;
 
 use super::Exit;
 use super::Refusal;
-use crate::input;
-use crate::report::models;
+use phaze::input;
+use phaze::report::models;
 
 /// List the built-in models with their exact numbers of parameters.
 #[derive(ClapArgs)]

@@ -3,54 +3,54 @@
 use std::io::Write;
 
 use super::Args;
-use crate::cli::Exit;
-use crate::cli::Refusal;
-use crate::cli::files;
-use crate::cli::progress;
-use crate::estimate::EstimateTable;
-use crate::hardware::Accelerator;
-use crate::input::Conventions;
-use crate::input::InputError;
-use crate::input::batch::default_sequence;
-use crate::input::batch::devices_of_nodes;
-use crate::input::batch::nearest_batch;
-use crate::input::batch::read_tokens;
-use crate::input::place;
-use crate::input::place::Basics;
-use crate::input::place::Ready;
-use crate::input::place::ready;
-use crate::input::source;
-use crate::input::strategy;
-use crate::model::Model;
-use crate::parallel::frameworks::Framework;
-use crate::parallel::is_legal;
-use crate::parallel::zero::Zero;
-use crate::placement::Choices;
-use crate::placement::Problem;
-use crate::placement::Usage;
-use crate::placement::fewest_devices;
-use crate::placement::fits;
-use crate::placement::obstacle;
-use crate::placement::refusal;
-use crate::plan::GivenStrategy;
-use crate::plan::Job;
-use crate::plan::Limits;
-use crate::plan::Plan;
-use crate::plan::Profile;
-use crate::plan::Question;
-use crate::plan::StrategySpace;
-use crate::plan::TimeModel;
-use crate::plan::Units;
-use crate::plan::check::placement::check;
-use crate::report::placement as report;
-use crate::report::placement::Alternative;
-use crate::strategy::Best;
-use crate::strategy::Planner;
-use crate::strategy::Sharded;
-use crate::strategy::Terms;
-use crate::strategy::Training;
-use crate::strategy::settings;
-use crate::strategy::shardings;
+use crate::Exit;
+use crate::Refusal;
+use crate::files;
+use crate::progress;
+use phaze::estimate::EstimateTable;
+use phaze::hardware::Accelerator;
+use phaze::input::Conventions;
+use phaze::input::InputError;
+use phaze::input::batch::default_sequence;
+use phaze::input::batch::devices_of_nodes;
+use phaze::input::batch::nearest_batch;
+use phaze::input::batch::read_tokens;
+use phaze::input::place;
+use phaze::input::place::Basics;
+use phaze::input::place::Ready;
+use phaze::input::place::ready;
+use phaze::input::source;
+use phaze::input::strategy;
+use phaze::model::Model;
+use phaze::parallel::frameworks::Framework;
+use phaze::parallel::is_legal;
+use phaze::parallel::zero::Zero;
+use phaze::placement::Choices;
+use phaze::placement::Problem;
+use phaze::placement::Usage;
+use phaze::placement::fewest_devices;
+use phaze::placement::fits;
+use phaze::placement::obstacle;
+use phaze::placement::refusal;
+use phaze::plan::GivenStrategy;
+use phaze::plan::Job;
+use phaze::plan::Limits;
+use phaze::plan::Plan;
+use phaze::plan::Profile;
+use phaze::plan::Question;
+use phaze::plan::StrategySpace;
+use phaze::plan::TimeModel;
+use phaze::plan::Units;
+use phaze::plan::check::placement::check;
+use phaze::report::placement as report;
+use phaze::report::placement::Alternative;
+use phaze::strategy::Best;
+use phaze::strategy::Planner;
+use phaze::strategy::Sharded;
+use phaze::strategy::Terms;
+use phaze::strategy::Training;
+use phaze::strategy::settings;
+use phaze::strategy::shardings;
 
 /// What a user asks, every default filled in.
 struct Request {
@@ -445,7 +445,7 @@ fn question(args: &Args, name: &str) -> Result<(Question, StrategySpace), Refusa
 }
 
 fn no_design() -> String {
-    let known = crate::input::hardware::preset_names().join(", ");
+    let known = phaze::input::hardware::preset_names().join(", ");
     format!("--design is missing: name an accelerator ({known}) or give a hardware file")
 }
 

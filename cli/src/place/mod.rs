@@ -20,17 +20,17 @@ use super::inspect::optimizer;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
 use super::model_args::ModelOptions;
-use crate::model::Module;
-use crate::model::Modules;
-use crate::model::Optimizer;
-use crate::model::Precision;
-use crate::plan::Plan;
-use crate::plan::Recompute;
-use crate::plan::StrategySpace;
-use crate::plan::TimeModel;
-use crate::report::html;
-use crate::report::plot;
-use crate::report::timeline;
+use phaze::model::Module;
+use phaze::model::Modules;
+use phaze::model::Optimizer;
+use phaze::model::Precision;
+use phaze::plan::Plan;
+use phaze::plan::Recompute;
+use phaze::plan::StrategySpace;
+use phaze::plan::TimeModel;
+use phaze::report::html;
+use phaze::report::plot;
+use phaze::report::timeline;
 
 /// Find the fastest way to train a model on a cluster: every axis of parallelism, the cut into
 /// stages, what is recomputed.

@@ -8,20 +8,20 @@ use clap::Args as ClapArgs;
 use super::Exit;
 use super::Refusal;
 use super::files;
-use crate::input::runs;
-use crate::input::runs::RunTable;
-use crate::measure::Bench;
-use crate::measure::Blocks;
-use crate::measure::Choice;
-use crate::measure::Run;
-use crate::measure::Scalar;
-use crate::measure::Split;
-use crate::measure::Term;
-use crate::measure::on_a_line;
-use crate::measure::validate;
-use crate::report::validation as report;
-use crate::report::validation::Titled;
-use crate::report::validation_page;
+use phaze::input::runs;
+use phaze::input::runs::RunTable;
+use phaze::measure::Bench;
+use phaze::measure::Blocks;
+use phaze::measure::Choice;
+use phaze::measure::Run;
+use phaze::measure::Scalar;
+use phaze::measure::Split;
+use phaze::measure::Term;
+use phaze::measure::on_a_line;
+use phaze::measure::validate;
+use phaze::report::validation as report;
+use phaze::report::validation::Titled;
+use phaze::report::validation_page;
 
 /// Files of runs are a page or two; this is a thousand times that.
 const LARGEST_FILE: u64 = 16 << 20;
@@ -187,7 +187,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<RunTable, Refusal> {
 pub(super) fn measured(
     table: RunTable,
     out: &mut dyn Write,
-) -> Result<Vec<(Run, crate::measure::Machine)>, Refusal> {
+) -> Result<Vec<(Run, phaze::measure::Machine)>, Refusal> {
     let mut runs = table.runs;
     let mut names: Vec<String> = runs.iter().map(|(run, _)| run.set.clone()).collect();
     names.dedup();

@@ -9,22 +9,22 @@ use super::Exit;
 use super::Refusal;
 use super::files;
 use super::validate;
-use crate::hardware::Efficiency;
-use crate::hardware::efficiency::Calibration;
-use crate::input::efficiency;
-use crate::input::hardware;
-use crate::input::hardware::Hardware;
-use crate::input::source;
-use crate::measure::Bench;
-use crate::measure::Blocks;
-use crate::measure::Choice;
-use crate::measure::Fit;
-use crate::measure::Ranges;
-use crate::measure::Split;
-use crate::measure::identifiable;
-use crate::model::Precision;
-use crate::report::validation as report;
-use crate::report::validation::Titled;
+use phaze::hardware::Efficiency;
+use phaze::hardware::efficiency::Calibration;
+use phaze::input::efficiency;
+use phaze::input::hardware;
+use phaze::input::hardware::Hardware;
+use phaze::input::source;
+use phaze::measure::Bench;
+use phaze::measure::Blocks;
+use phaze::measure::Choice;
+use phaze::measure::Fit;
+use phaze::measure::Ranges;
+use phaze::measure::Split;
+use phaze::measure::identifiable;
+use phaze::model::Precision;
+use phaze::report::validation as report;
+use phaze::report::validation::Titled;
 
 /// Fit what hardware and software reach of the data sheet to measured training runs, and write a
 /// hardware file that place and search take.
@@ -175,7 +175,7 @@ impl Args {
         let find = |split: Split, said: &str| Titled {
             set: "these runs".into(),
             split: said.into(),
-            found: crate::measure::validate(bench, &at, &split, blocks, choice),
+            found: phaze::measure::validate(bench, &at, &split, blocks, choice),
         };
         let mut all = vec![find(Split::InSample, "in sample")];
         let left_out = find(Split::LeaveOneModelOut, "all but one model");

@@ -25,9 +25,9 @@ fn inspected(args: &[&str]) -> Value {
 
 /// Compares with `tests/golden/<name>`; `UPDATE_GOLDEN=1` accepts what was found.
 fn check_golden(name: &str, found: &str) {
-    let path = Path::new("tests/golden").join(name);
+    let path = Path::new("../tests/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::create_dir_all("tests/golden").unwrap();
+        fs::create_dir_all("../tests/golden").unwrap();
         fs::write(&path, found).unwrap();
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();
@@ -61,7 +61,7 @@ fn every_report_fits_a_hundred_columns() {
 fn every_file_of_inputs_models_is_a_built_in_model_and_can_be_passed_as_a_path() {
     let listed: Value = serde_json::from_str(&printed(&["models", "--json"])).unwrap();
     let mut files: Vec<_> =
-        fs::read_dir("inputs/models").unwrap().map(|file| file.unwrap().path()).collect();
+        fs::read_dir("../inputs/models").unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     assert_eq!(files.len(), listed.as_array().unwrap().len());
     for file in files {
@@ -75,14 +75,17 @@ fn every_file_of_inputs_models_is_a_built_in_model_and_can_be_passed_as_a_path()
 
 #[test]
 fn json_holds_the_documented_keys() {
-    let documented = fs::read_to_string("docs/model.md").unwrap();
+    let documented = fs::read_to_string("../docs/model.md").unwrap();
     let found = inspected(&["gpt3-175b", "--tensor-parallel", "8"]);
     let mut keys = Vec::new();
     collect_keys(&found, &mut keys);
     keys.sort();
     keys.dedup();
     for key in keys {
-        assert!(documented.contains(&format!("`{key}`")), "docs/model.md does not explain {key}");
+        assert!(
+            documented.contains(&format!("`{key}`")),
+            "../docs/model.md does not explain {key}"
+        );
     }
 }
 
@@ -135,7 +138,7 @@ fn elements_of_four_bytes_double_what_is_kept_but_not_masks() {
 
 #[test]
 fn bad_requests_are_refused_with_status_2() {
-    let text = fs::read_to_string("inputs/models/gpt2-xl.json").unwrap();
+    let text = fs::read_to_string("../inputs/models/gpt2-xl.json").unwrap();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let broken = folder.join("broken.json");
     fs::write(&broken, text.replace("1600", "1601")).unwrap();
@@ -145,7 +148,7 @@ fn bad_requests_are_refused_with_status_2() {
     let cases: [(&[&str], &str); 10] = [
         (&["gpt2xl"], "did you mean `gpt2-xl`?"),
         (&["missing.json"], "missing.json: cannot be read"),
-        (&["inputs/models"], "inputs/models: cannot be read: it is a directory; name a file"),
+        (&["../inputs/models"], "inputs/models: cannot be read: it is a directory; name a file"),
         (&[large.to_str().unwrap()], "is 104857600 bytes long; at most 1048576 are read"),
         (&[broken], "`n_head = 25` does not divide `n_embd = 1601`; try 1, or give `head_dim`"),
         (&["gpt2-xl", "--tensor-parallel", "2"], "legal widths are 1, 5, 25"),
@@ -171,7 +174,7 @@ fn a_configuration_can_come_from_standard_input() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let text = fs::read("inputs/models/mistral-7b.json").unwrap();
+    let text = fs::read("../inputs/models/mistral-7b.json").unwrap();
     child.stdin.take().unwrap().write_all(&text).unwrap();
     let output = child.wait_with_output().unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -195,7 +198,7 @@ fn every_built_in_model_that_is_exported_and_read_again_is_inspected_alike() {
 #[test]
 fn the_worked_graphs_are_inspected_and_divided() {
     let mut seen = 0;
-    for entry in fs::read_dir("inputs/graphs").unwrap() {
+    for entry in fs::read_dir("../inputs/graphs").unwrap() {
         let path = entry.unwrap().path();
         let path = path.to_str().unwrap();
         if path.ends_with("schema.json") {
@@ -215,7 +218,7 @@ fn the_worked_graphs_are_inspected_and_divided() {
 fn a_broken_graph_is_refused_with_its_place() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = folder.join("broken-graph.json");
-    let text = fs::read_to_string("inputs/graphs/adapter.json").unwrap();
+    let text = fs::read_to_string("../inputs/graphs/adapter.json").unwrap();
     let mut graph: Value = serde_json::from_str(&text).unwrap();
     graph["kinds"][1]["graph"]["steps"][2]["reads"] = Value::from(vec![7000]);
     fs::write(&file, graph.to_string()).unwrap();

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
-use crate::input::source::printable;
-use crate::search::Observer;
+use phaze::input::source::printable;
+use phaze::search::Observer;
 
 /// Set by Ctrl-C, for every watch of this process: a handler can be installed once.
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();

@@ -10,18 +10,18 @@ use super::Refusal;
 use super::files;
 use super::search::in_threads;
 use super::watch::Watch;
-use crate::compare;
-use crate::compare::PUBLISHED;
-use crate::compare::Published;
-use crate::input;
-use crate::input::InputError;
-use crate::input::request::ModelEntry;
-use crate::input::request::RequestFile;
-use crate::input::request::ready;
-use crate::input::source::no_files;
-use crate::report::reproduction;
-use crate::search;
-use crate::search::Outcome;
+use phaze::compare;
+use phaze::compare::PUBLISHED;
+use phaze::compare::Published;
+use phaze::input;
+use phaze::input::InputError;
+use phaze::input::request::ModelEntry;
+use phaze::input::request::RequestFile;
+use phaze::input::request::ready;
+use phaze::input::source::no_files;
+use phaze::report::reproduction;
+use phaze::search;
+use phaze::search::Outcome;
 
 /// Run the published evaluation: eight models, 1,024 accelerators, batch 4,096, micro-batches 1 to
 /// 8, HBM of 32, 64 and 80 GiB, with and without recompute; prints one table for each physics.

@@ -1,6 +1,6 @@
-//! The command line: one file per command.
+//! The command `phaze`: one file per command.
 //!
-//! The only room that touches files, clock, terminal and exit status. A command is an `Args`
+//! A door to the library: files, clock, terminal, signals and exit status. A command is an `Args`
 //! struct and a `run` that answers an exit status or the reason why the request was refused.
 
 mod calibrate;
@@ -30,8 +30,8 @@ use clap::Subcommand;
 
 use self::design_args::DesignArgs;
 use self::model_args::ModelArgs;
-use crate::input::InputError;
-use crate::input::source::printable;
+use phaze::input::InputError;
+use phaze::input::source::printable;
 
 /// Find the accelerator and the way to train on it that suit a language model best.
 #[derive(Parser)]
@@ -105,8 +105,7 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// Runs the command of this process.
-pub fn main() -> ExitCode {
+fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.command {
         Command::Models(args) => args.run(),

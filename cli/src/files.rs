@@ -6,9 +6,9 @@ use std::io::Write;
 use std::path::Path;
 
 use super::Refusal;
-use crate::input::InputError;
-use crate::input::hf_config;
-use crate::input::source::printable;
+use phaze::input::InputError;
+use phaze::input::hf_config;
+use phaze::input::source::printable;
 
 /// The text of a file that a request or an option names: a page or two, and this is a thousand
 /// times that.
