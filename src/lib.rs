@@ -69,37 +69,29 @@ pub mod certify;
 
 pub mod input;
 
+pub mod ask;
+
+pub mod store;
+
+use ask::Refusal;
 use certify::FalseClaim;
 use certify::Verified;
 use input::InputError;
 use input::request::RequestFile;
 use plan::Plan;
 use plan::Question;
-use search::Outcome;
 
-/// The answer of a search: what `outcome.json` and `designs.csv` hold.
-#[derive(Clone, Debug)]
-pub struct SearchAnswer {
-    /// The winner, what it is compared with, and the proof.
-    pub outcome: Outcome,
-    /// Every design of the space, one row each.
-    pub designs: String,
-}
+pub use ask::search::Searched as SearchAnswer;
 
 /// Finds the best chip of a space and the best way to train on it, with proof. Only what is built
-/// in is read; `input::request::ready` takes a reader for files.
+/// in is read; `input::request::ready` takes a reader for files, and [`ask::search::answer`] somebody
+/// who looks on.
 ///
 /// # Errors
 /// What of the request makes no sense.
-pub fn search(request: &RequestFile) -> Result<SearchAnswer, InputError> {
+pub fn search(request: &RequestFile) -> Result<SearchAnswer, Refusal> {
     let setup = input::request::ready(request, "request", &input::source::no_files)?;
-    let survey = search::survey(&setup, &(), &());
-    let outcome = compare::outcome(&setup, &survey, &input::references()?, None, &());
-    let mut designs = Vec::new();
-    report::designs_csv::write(&setup, &survey, &mut designs)
-        .expect("memory takes what is written");
-    let designs = String::from_utf8(designs).expect("a table is text");
-    Ok(SearchAnswer { outcome, designs })
+    ask::search::answer(&setup, &(), &(), |_| Ok(()))
 }
 
 /// Finds the best way to train a model on one accelerator; `None` where nothing fits.

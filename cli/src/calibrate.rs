@@ -7,7 +7,6 @@ use clap::Args as ClapArgs;
 
 use super::Exit;
 use super::Refusal;
-use super::files;
 use super::validate;
 use phaze::hardware::Efficiency;
 use phaze::hardware::efficiency::Calibration;
@@ -25,6 +24,7 @@ use phaze::measure::identifiable;
 use phaze::model::Precision;
 use phaze::report::validation as report;
 use phaze::report::validation::Titled;
+use phaze::store::files;
 
 /// Fit what hardware and software reach of the data sheet to measured training runs, and write a
 /// hardware file that place and search take.

@@ -8,8 +8,8 @@ use clap::Args as ClapArgs;
 
 use super::Exit;
 use super::Refusal;
-use super::files;
 use super::watch::Watch;
+use phaze::ask::search::Watcher;
 use phaze::certify;
 use phaze::certify::Judged;
 use phaze::certify::Question;
@@ -30,6 +30,7 @@ use phaze::plan::check::placement::check;
 use phaze::report::placement as report;
 use phaze::report::quantity::grouped;
 use phaze::search::Outcome;
+use phaze::store::files;
 
 /// Plans of the largest models are a megabyte, outcomes with long fronts tens of them.
 const LARGEST_FILE: u64 = 1 << 30;

@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 use clap::Args;
 
 use super::Refusal;
-use super::files;
+use phaze::ask::Spelling;
+use phaze::ask::chip::ChipRequest;
 use phaze::hardware::Accelerator;
 use phaze::hardware::Knob;
 use phaze::input::Conventions;
-use phaze::input::InputError;
 use phaze::input::hardware::Hardware;
-use phaze::input::place;
-use phaze::input::source;
-use phaze::plan::Source;
+use phaze::store::files;
 
 /// Which accelerator, for every command that needs one.
 #[derive(Args, Clone, Debug, Default)]
@@ -77,19 +75,21 @@ impl DesignArgs {
     ///
     /// With the published conventions, the constants are the published ones, whatever the design.
     pub fn resolve(&self, conventions: &Conventions) -> Result<(Hardware, Accelerator), Refusal> {
-        let (source, knobs) = (self.source()?, self.turned_knobs()?);
-        Ok(place::accelerator(&source, &knobs, (conventions, self.ideal), "--design")?)
+        Ok(self.request()?.resolve(conventions, &files::small)?)
     }
 
-    /// What the user named, with its text where it is a file.
-    pub fn source(&self) -> Result<Source, InputError> {
-        let name = self.design.as_deref().unwrap_or(Conventions::OURS.hardware);
-        let (_, text) = source::hardware(name, "--design", &files::small)?;
-        Ok(Source { name: name.to_owned(), text })
+    /// What the user asks of the accelerator.
+    pub fn request(&self) -> Result<ChipRequest, Refusal> {
+        Ok(ChipRequest {
+            design: self.design.clone(),
+            knobs: self.turned_knobs()?,
+            ideal: self.ideal,
+            spelling: Spelling::Options,
+        })
     }
 
     /// The knobs that the user turned, each within its range.
-    pub fn turned_knobs(&self) -> Result<BTreeMap<String, u64>, Refusal> {
+    fn turned_knobs(&self) -> Result<BTreeMap<String, u64>, Refusal> {
         let mut turned = BTreeMap::new();
         for (name, value) in self.knobs() {
             let (Some(value), Some(knob)) = (value, Knob::named(name)) else { continue };

@@ -8,13 +8,13 @@ use clap::Args as ClapArgs;
 use super::DesignArgs;
 use super::Exit;
 use super::Refusal;
-use super::files;
 use phaze::hardware::DesignSpace;
 use phaze::input::Conventions;
 use phaze::input::hardware::preset;
 use phaze::input::space;
 use phaze::report::design;
 use phaze::report::part::Part;
+use phaze::store::files;
 
 /// Space files are a page long; this is a thousand times that.
 const LARGEST_FILE: u64 = 4 << 20;

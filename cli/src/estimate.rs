@@ -10,7 +10,6 @@ use clap::Args as ClapArgs;
 use super::DesignArgs;
 use super::Exit;
 use super::Refusal;
-use super::files;
 use super::model_args;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
@@ -40,6 +39,7 @@ use phaze::report::estimate::OpAnswer;
 use phaze::report::estimate::PassAnswer;
 use phaze::report::estimate::model_text;
 use phaze::report::estimate::model_value;
+use phaze::store::files;
 use phaze::units::Bytes;
 
 /// A million points and more.

@@ -10,7 +10,6 @@ use clap::builder::TypedValueParser as _;
 use super::Exit;
 use super::ModelArgs;
 use super::Refusal;
-use super::files;
 use super::model_args;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
@@ -23,6 +22,7 @@ use phaze::parallel::ContextKind;
 use phaze::parallel::Setting;
 use phaze::report::inspect;
 use phaze::report::inspect::Inspection;
+use phaze::store::files;
 use phaze::units::Bytes;
 
 /// Show a model's training graph: parameters, FLOPs, operators, memory and exchanges.

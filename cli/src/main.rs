@@ -8,9 +8,7 @@ mod check;
 mod design_args;
 mod designs;
 mod estimate;
-mod files;
 mod inspect;
-mod journal;
 mod model_args;
 mod models;
 mod place;
@@ -30,6 +28,7 @@ use clap::Subcommand;
 
 use self::design_args::DesignArgs;
 use self::model_args::ModelArgs;
+use phaze::ask;
 use phaze::input::InputError;
 use phaze::input::source::printable;
 
@@ -95,8 +94,18 @@ enum Refusal {
     NobodyReads,
 }
 
+impl From<ask::Refusal> for Refusal {
+    fn from(refusal: ask::Refusal) -> Self {
+        match refusal {
+            ask::Refusal::Input(wrong) => Self::Input(wrong),
+            ask::Refusal::Options(message) => Self::Options(message),
+            ask::Refusal::Unwritable { place, reason } => Self::Unwritable { place, reason },
+        }
+    }
+}
+
 impl From<io::Error> for Refusal {
-    /// Failures to print; files are written through [`files`], which names them.
+    /// Failures to print; files are written through `store`, which names them.
     fn from(reason: io::Error) -> Self {
         if reason.kind() == io::ErrorKind::BrokenPipe {
             return Self::NobodyReads;

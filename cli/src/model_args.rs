@@ -5,7 +5,6 @@ use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 
 use super::Refusal;
-use super::files;
 use phaze::input::Conventions;
 use phaze::input::InputError;
 use phaze::input::runs::attention;
@@ -13,6 +12,7 @@ use phaze::input::source;
 use phaze::model::Attention;
 use phaze::model::Model;
 use phaze::parallel::Setting;
+use phaze::store::files;
 use phaze::units::Bytes;
 
 /// The largest `--seq`, `--micro-batch` and `--tensor-parallel`: beyond any use, and small enough

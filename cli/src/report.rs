@@ -10,15 +10,11 @@ use clap::Args as ClapArgs;
 
 use super::Exit;
 use super::Refusal;
-use super::files;
-use phaze::input::saved;
 use phaze::report::html;
 use phaze::report::plot;
 use phaze::report::quantity::shown;
-use phaze::report::saved::Saved;
-
-/// A space of a million designs with several models stays below this.
-const LARGEST_FILE: u64 = 2 << 30;
+use phaze::store::files;
+use phaze::store::results;
 
 /// Make the interactive report of a search result again, or compare two results.
 #[derive(ClapArgs)]
@@ -48,11 +44,11 @@ impl Args {
                 plot(directory)?;
                 return Ok(Exit::Done);
             }
-            (Some(directory), _) => write(directory, self.out.as_deref())?,
+            (Some(directory), _) => results::write_page(directory, self.out.as_deref())?,
             (None, Some([first, second])) => {
                 let place = self.out.clone().unwrap_or_else(|| "compare.html".into());
                 let mut page = Vec::new();
-                html::write_comparison(&read(first)?, &read(second)?, &mut page)?;
+                html::write_comparison(&results::read(first)?, &results::read(second)?, &mut page)?;
                 files::write(&place, &page)?;
                 place
             }
@@ -68,35 +64,13 @@ impl Args {
     }
 }
 
-/// Makes the page of a result directory, `report.html` in it unless told otherwise; answers where.
-pub fn write(directory: &Path, out: Option<&Path>) -> Result<PathBuf, Refusal> {
-    let mut page = Vec::new();
-    html::write(&read(directory)?, &mut page)?;
-    let place = out.map_or_else(|| directory.join("report.html"), Path::to_path_buf);
-    files::write(&place, &page)?;
-    Ok(place)
-}
-
 /// Draws a result directory on standard output.
 pub fn plot(directory: &Path) -> Result<(), Refusal> {
-    let saved = read(directory)?;
+    let saved = results::read(directory)?;
     let mut out = std::io::stdout().lock();
     plot::write(&saved, &mut out)?;
     out.flush()?;
     Ok(())
-}
-
-/// Reads a result directory.
-fn read(directory: &Path) -> Result<Saved, Refusal> {
-    let [outcome_file, designs_file] =
-        ["outcome.json", "designs.csv"].map(|name| directory.join(name));
-    let outcome_text = files::read(&outcome_file, LARGEST_FILE)?;
-    let designs_text = files::read(&designs_file, LARGEST_FILE)?;
-    let outcome = saved::outcome(&files::name(&outcome_file), &outcome_text)?;
-    let designs = saved::designs(&files::name(&designs_file), &designs_text)?;
-    saved::belong(&files::name(&designs_file), &outcome, &designs)?;
-    let name = files::name(directory).trim_end_matches('/').to_owned();
-    Ok(Saved { name, outcome, designs })
 }
 
 /// Hands the page to whatever opens files here.

@@ -7,9 +7,9 @@ use clap::Args as ClapArgs;
 
 use super::Exit;
 use super::Refusal;
-use super::files;
 use super::search::in_threads;
 use super::watch::Watch;
+use phaze::ask::search::Watcher;
 use phaze::compare;
 use phaze::compare::PUBLISHED;
 use phaze::compare::Published;
@@ -22,6 +22,7 @@ use phaze::input::source::no_files;
 use phaze::report::reproduction;
 use phaze::search;
 use phaze::search::Outcome;
+use phaze::store::files;
 
 /// Run the published evaluation: eight models, 1,024 accelerators, batch 4,096, micro-batches 1 to
 /// 8, HBM of 32, 64 and 80 GiB, with and without recompute; prints one table for each physics.

@@ -12,7 +12,6 @@ use clap::ValueEnum;
 use super::DesignArgs;
 use super::Exit;
 use super::Refusal;
-use super::files;
 use super::model_args;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
@@ -41,6 +40,7 @@ use phaze::schedule::Limits;
 use phaze::schedule::Rule;
 use phaze::schedule::Solver;
 use phaze::schedule::solve_with;
+use phaze::store::files;
 use phaze::units::Time;
 
 /// A graph of a million operators takes less.

@@ -1,7 +1,5 @@
 //! `phaze search`: the best chip and the best way to train on it, with proof.
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
@@ -11,32 +9,21 @@ use clap::Args as ClapArgs;
 
 use super::Exit;
 use super::Refusal;
-use super::files;
-use super::journal::Journal;
-use super::journal::Start;
-use super::journal::fingerprint;
 use super::schedule::seconds;
 use super::watch::Watch;
-use phaze::compare;
+use phaze::ask::search::Searched;
 use phaze::input;
 use phaze::input::request::ModelEntry;
 use phaze::input::request::RequestFile;
-use phaze::input::source::is_path;
 use phaze::input::space::RawSpace;
 use phaze::report;
-use phaze::search;
-use phaze::search::Observer;
 use phaze::search::Outcome;
-use phaze::search::Request;
 use phaze::search::Setup;
-use phaze::search::Status;
-use phaze::search::Survey;
-
-/// Outcomes with long fronts are tens of megabytes.
-const LARGEST_OUTCOME: u64 = 1 << 30;
-
-/// Facts of a journal that are found again although nothing is told of their designs.
-const SAMPLE: usize = 16;
+use phaze::store::Start;
+use phaze::store::files;
+use phaze::store::journal::fingerprint;
+use phaze::store::results;
+use phaze::store::results::Shelf;
 
 /// Find the best accelerator of a design space and the best way to train on it, with proof.
 ///
@@ -185,7 +172,7 @@ impl Args {
         let setup = self.setup()?;
         let directory = self.directory(&setup);
         in_threads(self.threads, || {
-            let Searched { outcome, interrupted } = self.searched(&setup, &directory)?;
+            let Searched { outcome, interrupted, .. } = self.searched(&setup, &directory)?;
             self.show(&outcome, &directory)?;
             if interrupted {
                 eprintln!(
@@ -212,54 +199,17 @@ impl Args {
     }
 
     fn directory(&self, setup: &Setup) -> PathBuf {
-        self.out.clone().unwrap_or_else(|| {
-            let names: Vec<String> =
-                setup.request.models.iter().map(|model| folder(&model.name)).collect();
-            Path::new("results").join(names.join("+"))
-        })
+        self.out.clone().unwrap_or_else(|| results::usual_directory(&setup.request))
     }
 
     /// Searches and writes all files of the result, also of one that was cut short.
     fn searched(&self, setup: &Setup, directory: &Path) -> Result<Searched, Refusal> {
-        let unwritable = |reason| Refusal::Unwritable { place: files::name(directory), reason };
-        if !self.force {
-            is_free(&directory.join("outcome.json"), &setup.request)?;
-        }
-        fs::create_dir_all(directory).map_err(unwritable)?;
         // From here on Ctrl-C ends the search in order, not the process: the journal comes after.
         let watch = Watch::new(self.time_limit);
-        let header = serde_json::json!({
-            "phaze": env!("CARGO_PKG_VERSION"),
-            "program": fingerprint(),
-            "request": setup.request,
-        });
-        let journal = Journal::open(directory, &header.to_string(), self.start())?;
-        let survey = search::survey(setup, &journal, &watch);
-        watch.finish();
-        journal.healthy()?;
-        if journal.recalls() {
-            is_believed(setup, &survey, &Journal::path(directory))?;
-        }
-        // What was searched to the end is compared to the end as well.
-        let interrupted = watch.interrupted() && !survey.complete;
-        let [time_limit, user] = search::sentences::STOPPED_BY;
-        let (stopped_by, observer): (_, &dyn Observer) = if survey.complete {
-            (None, &())
-        } else {
-            (Some(if interrupted { user } else { time_limit }), &watch)
-        };
-        let outcome = compare::outcome(setup, &survey, &input::references()?, stopped_by, observer);
-        let mut json = serde_json::to_vec(&outcome).expect("an outcome has only string keys");
-        json.push(b'\n');
-        let mut designs = Vec::new();
-        report::designs_csv::write(setup, &survey, &mut designs)?;
-        files::write(&directory.join("designs.csv"), &designs)?;
-        files::write(&directory.join("outcome.json"), &json)?;
-        super::report::write(directory, None)?;
-        if !interrupted {
-            journal.forget()?;
-        }
-        Ok(Searched { outcome, interrupted })
+        let program = std::env::current_exe().unwrap_or_default();
+        let program = fingerprint(&program);
+        let shelf = Shelf { directory, start: self.start(), program: &program };
+        Ok(results::search(setup, &shelf, &watch)?)
     }
 
     fn show(&self, outcome: &Outcome, directory: &Path) -> Result<(), Refusal> {
@@ -276,13 +226,6 @@ impl Args {
         drop(out);
         if self.plot { super::report::plot(directory) } else { Ok(()) }
     }
-}
-
-/// What a search ended with.
-struct Searched {
-    outcome: Outcome,
-    /// Whether the user ended it; the journal is kept then.
-    interrupted: bool,
 }
 
 impl Asked {
@@ -343,77 +286,6 @@ impl Asked {
     }
 }
 
-/// A name for a folder that a model's name or path suggests: never empty, never hidden, never one
-/// that means another folder.
-fn folder(name: &str) -> String {
-    let stem = Path::new(name).file_stem().map_or("".into(), |stem| stem.to_string_lossy());
-    let plain = if is_path(name) { stem } else { name.into() }
-        .replace(|c: char| !c.is_alphanumeric() && c != '-' && c != '.', "_");
-    match plain.trim_start_matches('.') {
-        "" => "model".into(),
-        name => name.to_owned(),
-    }
-}
-
-/// Whether no result of another request is at `path`.
-fn is_free(path: &Path, request: &Request) -> Result<(), Refusal> {
-    if fs::symlink_metadata(path).is_err() {
-        return Ok(());
-    }
-    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-    let found = json(&files::read(path, LARGEST_OUTCOME)?);
-    let asked = serde_json::to_string(request).expect("a request has only string keys");
-    if found.as_ref().and_then(|found| found.get("request")) == json(&asked).as_ref() {
-        return Ok(());
-    }
-    Err(Refusal::Options(format!(
-        "{}: is the result of another request; choose another --out, or --force to write over it",
-        files::name(path)
-    )))
-}
-
-/// Whether what a journal recalled is found again, for all designs of which something is told and
-/// for some of the others: nobody's word is taken for an answer.
-fn is_believed(setup: &Setup, survey: &Survey, journal: &Path) -> Result<(), Refusal> {
-    let mut told = BTreeSet::new();
-    for walk in &survey.walks {
-        told.extend(walk.ranking().into_iter().take(setup.request.top));
-        told.extend(walk.front());
-        let known: Vec<usize> = (0..walk.statuses.len())
-            .filter(|&at| walk.bounds[at].is_some())
-            .filter(|&at| !matches!(walk.statuses[at], Status::Pruned | Status::Open))
-            .collect();
-        told.extend(known.iter().step_by(known.len().div_ceil(SAMPLE).max(1)));
-    }
-    let mut again = setup.clone();
-    again.candidates = told.iter().map(|&design| setup.candidates[design]).collect();
-    again.areas = told.iter().map(|&design| setup.areas[design]).collect();
-    again.request.exhaustive = true;
-    let found = search::survey(&again, &(), &());
-    for (recalled, found) in survey.walks.iter().zip(&found.walks) {
-        for (&design, found) in told.iter().zip(&found.statuses) {
-            let contradicted = match (&recalled.statuses[design], found) {
-                (Status::Evaluated(_, said), Status::Evaluated(_, found)) => said != found,
-                (Status::Evaluated(..), _) | (Status::Infeasible, Status::Evaluated(..)) => true,
-                (Status::Beaten, Status::Evaluated(merit, _)) => {
-                    let better =
-                        recalled.evaluated().filter(|(_, known, _)| known.value < merit.value);
-                    better.count() < setup.request.top
-                }
-                _ => false,
-            };
-            if contradicted {
-                return Err(Refusal::Options(format!(
-                    "{}: what it says of design {design} is not what is found; search with \
-                     --force to begin anew",
-                    files::name(journal)
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Runs `work` on so many threads.
 pub fn in_threads<T: Send>(
     threads: Option<u64>,
@@ -423,72 +295,4 @@ pub fn in_threads<T: Send>(
     let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build();
     let pool = pool.map_err(|reason| Refusal::Options(format!("--threads: {reason}")))?;
     pool.install(work)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use phaze::search::Memory;
-    use std::collections::BTreeMap;
-    use std::sync::Mutex;
-
-    /// Remembers facts in the order in which they were found, and recalls those it was given.
-    #[derive(Default)]
-    struct Notes {
-        found: Mutex<Vec<(String, String)>>,
-        given: BTreeMap<String, String>,
-    }
-
-    impl Memory for Notes {
-        fn recall(&self, key: &str) -> Option<&str> {
-            self.given.get(key).map(String::as_str)
-        }
-        fn remember(&self, key: &str, fact: &str) {
-            self.found.lock().unwrap().push((key.into(), fact.into()));
-        }
-        fn fails(&self) -> bool {
-            false
-        }
-    }
-
-    #[test]
-    fn a_journal_that_lies_is_found_out() {
-        let text = "[[model]]\nname = \"bert-large\"\n[job]\nmicro_batches = [4]\n\
-                    tensor_parallel = [1]\n[space]\nhbm_gib = 32\ndepth = [64, 128]\n\
-                    width = [64, 128]\nglb_mib = 32\n";
-        let file = RequestFile::read(text, "test").unwrap();
-        let setup = input::request::ready(&file, "test", &input::source::no_files).unwrap();
-        let notes = Notes::default();
-        search::survey(&setup, &notes, &());
-        let journal = Path::new("journal.jsonl");
-        let found = notes.found.into_inner().unwrap();
-        let recalling = |facts: &[(String, String)]| {
-            let given = facts.iter().cloned().collect();
-            search::survey(&setup, &Notes { given, ..Notes::default() }, &())
-        };
-        assert!(is_believed(&setup, &recalling(&found), journal).is_ok());
-        let (key, fact) = found.iter().find(|(_, fact)| fact.contains("time")).unwrap();
-        let mut told: serde_json::Value = serde_json::from_str(fact).unwrap();
-        told["chosen"]["standing"]["time"] = 1.into();
-        let survey = recalling(&[(key.clone(), told.to_string())]);
-        let refused = is_believed(&setup, &survey, journal).unwrap_err().to_string();
-        assert!(refused.starts_with("journal.jsonl: what it says of design"), "{refused}");
-    }
-
-    #[test]
-    fn a_result_never_leaves_its_folder() {
-        for (name, expected) in [
-            ("gpt2-xl", "gpt2-xl"),
-            ("megatron-gpt2-2.5b", "megatron-gpt2-2.5b"),
-            ("models/own.json", "own"),
-            ("...json", "model"),
-            ("..json", "model"),
-            (".json", "json"),
-            ("/", "model"),
-            ("..", "model"),
-            ("a b/\u{1b}c.json", "_c"),
-        ] {
-            assert_eq!(folder(name), expected, "{name}");
-        }
-    }
 }

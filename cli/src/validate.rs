@@ -7,7 +7,6 @@ use clap::Args as ClapArgs;
 
 use super::Exit;
 use super::Refusal;
-use super::files;
 use phaze::input::runs;
 use phaze::input::runs::RunTable;
 use phaze::measure::Bench;
@@ -22,6 +21,7 @@ use phaze::measure::validate;
 use phaze::report::validation as report;
 use phaze::report::validation::Titled;
 use phaze::report::validation_page;
+use phaze::store::files;
 
 /// Files of runs are a page or two; this is a thousand times that.
 const LARGEST_FILE: u64 = 16 << 20;

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
+use phaze::ask::search::Watcher;
 use phaze::input::source::printable;
 use phaze::search::Observer;
 
@@ -44,16 +45,6 @@ impl Watch {
             evaluated: AtomicU64::new(0),
             interrupted: listen(),
         }
-    }
-
-    /// Whether the user wants to stop.
-    pub fn interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
-    }
-
-    /// Takes the line off the terminal.
-    pub fn finish(&self) {
-        self.draw("");
     }
 
     fn draw(&self, line: &str) {
@@ -101,6 +92,17 @@ impl Observer for Watch {
     fn stops(&self) -> bool {
         let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         late || self.interrupted()
+    }
+}
+
+impl Watcher for Watch {
+    fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Takes the line off the terminal.
+    fn finish(&self) {
+        self.draw("");
     }
 }
 

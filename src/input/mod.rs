@@ -1,7 +1,7 @@
 //! Turns what users write into checked values; the only room that knows input formats.
 //!
 //! In: the text of a file and the name it goes by. Out: values of the rooms below, or an
-//! [`InputError`] that names the place. Not here: opening files (see `cli`).
+//! [`InputError`] that names the place. Not here: opening files (see `store`).
 
 pub mod batch;
 mod builtin;
@@ -17,7 +17,7 @@ pub mod hf_config;
 pub mod jobs;
 pub mod model_file;
 mod network;
-mod numbers;
+pub mod numbers;
 pub mod place;
 pub mod profile;
 pub mod request;

@@ -127,6 +127,15 @@ impl RequestFile {
         toml::from_str(text).map_err(|error| syntax(&error, text, file))
     }
 
+    /// Reads a request that was never text; `file` is what errors refer to.
+    pub fn from_table(table: toml::Table, file: &str) -> Result<Self, InputError> {
+        Self::deserialize(toml::Value::Table(table)).map_err(|error| InputError::Syntax {
+            file: file.to_owned(),
+            line: None,
+            message: error.to_string().trim_end().replace('\n', " "),
+        })
+    }
+
     /// This file laid over another: what it sets counts.
     #[must_use]
     pub fn over(self, mut under: Self) -> Self {

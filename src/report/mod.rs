@@ -1,6 +1,6 @@
 //! Turns answers into text, JSON or CSV, given a writer.
 //!
-//! Not here: where the text goes (see `cli`), and any decision about it.
+//! Not here: where the text goes (see the doors), and any decision about it.
 
 pub mod course;
 pub mod design;

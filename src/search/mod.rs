@@ -6,7 +6,7 @@
 //! [`walk`] takes designs from the best bound on and prunes the rest; an [`Evaluator`] bounds and
 //! evaluates them through `strategy`; [`sentences`] are pure functions of facts. docs/search.md says
 //! why the bounds are sound. Not here: the best way to train on one chip (see `strategy`), files,
-//! clocks, terminals (see `cli`).
+//! clocks, terminals (see the doors).
 
 pub mod entry;
 pub mod evaluator;

@@ -5,10 +5,10 @@ use std::io::Read;
 use std::io::Write;
 use std::path::Path;
 
-use super::Refusal;
-use phaze::input::InputError;
-use phaze::input::hf_config;
-use phaze::input::source::printable;
+use crate::ask::Refusal;
+use crate::input::InputError;
+use crate::input::hf_config;
+use crate::input::source::printable;
 
 /// The text of a file that a request or an option names: a page or two, and this is a thousand
 /// times that.

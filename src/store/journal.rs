@@ -21,9 +21,9 @@ use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
-use super::Refusal;
 use super::files;
-use phaze::search::Memory;
+use crate::ask::Refusal;
+use crate::search::Memory;
 
 /// The facts of a search that is under way, on disk.
 pub struct Journal {
@@ -176,9 +176,9 @@ fn intact_lines(text: &[u8]) -> (Vec<&str>, u64) {
     (lines, n_bytes)
 }
 
-/// What computes: a hash of this program's own bytes, or nothing where they cannot be read.
-pub fn fingerprint() -> String {
-    let bytes = std::env::current_exe().and_then(fs::read).unwrap_or_default();
+/// What computes: a hash of the bytes of `program`, or of nothing where they cannot be read.
+pub fn fingerprint(program: &Path) -> String {
+    let bytes = fs::read(program).unwrap_or_default();
     let mut hasher = DefaultHasher::new();
     hasher.write(&bytes);
     format!("{:016x}", hasher.finish())
@@ -255,8 +255,9 @@ mod tests {
 
     #[test]
     fn a_program_has_one_fingerprint() {
-        assert_eq!(fingerprint(), fingerprint());
-        assert_ne!(fingerprint(), format!("{:016x}", DefaultHasher::new().finish()));
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(fingerprint(&program), fingerprint(&program));
+        assert_ne!(fingerprint(&program), format!("{:016x}", DefaultHasher::new().finish()));
     }
 
     #[test]

@@ -1,8 +1,5 @@
 //! `phaze place`: the fastest way to put a model's layers on a cluster.
 
-mod model;
-mod profile;
-
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
@@ -15,22 +12,33 @@ use clap::builder::TypedValueParser;
 use super::DesignArgs;
 use super::Exit;
 use super::Refusal;
-use super::files;
 use super::inspect::optimizer;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
 use super::model_args::ModelOptions;
-use phaze::model::Module;
-use phaze::model::Modules;
+use super::progress;
+use phaze::ask::place;
+use phaze::ask::place::Fitted;
+use phaze::ask::place::PlaceRequest;
+use phaze::ask::place::Placed;
+use phaze::ask::place::PlacedPlan;
+use phaze::ask::place::Placer;
+use phaze::input::profile::ProfileFile;
+use phaze::input::profile::profile;
+use phaze::input::profile::profiles;
 use phaze::model::Optimizer;
 use phaze::model::Precision;
 use phaze::plan::Plan;
-use phaze::plan::Recompute;
-use phaze::plan::StrategySpace;
 use phaze::plan::TimeModel;
 use phaze::report::html;
+use phaze::report::placement as report;
+use phaze::report::placement::Alternative;
 use phaze::report::plot;
 use phaze::report::timeline;
+use phaze::store::files;
+
+/// Files of a thousand profiles are read; more are better split.
+const LARGEST_FILE: u64 = 256 << 20;
 
 /// Find the fastest way to train a model on a cluster: every axis of parallelism, the cut into
 /// stages, what is recomputed.
@@ -157,30 +165,14 @@ enum TimeModelChoice {
     OneForwardOneBackward,
 }
 
-impl RecomputeChoice {
-    /// The choices for a user's own layers.
-    fn choices(self) -> Vec<Recompute> {
-        match self {
-            Self::None | Self::Selective => vec![Recompute::None],
-            Self::Stage => vec![Recompute::Stage],
-            Self::Full => vec![Recompute::Full],
-            Self::Auto => Recompute::ALL.to_vec(),
-        }
-    }
-
-    /// Leaves of a model's space only this choice.
-    fn narrow(self, space: &mut StrategySpace) {
-        let core = Modules::NONE.with(Module::CoreAttention);
-        match self {
-            Self::None | Self::Selective => space.recompute = vec![Recompute::None],
-            Self::Stage => space.recompute = vec![Recompute::Stage],
-            Self::Full => space.recompute = vec![Recompute::EVERY_LAYER],
-            Self::Auto => {}
-        }
-        match self {
-            Self::Selective => space.repeated = vec![core],
-            Self::Auto => {}
-            Self::None | Self::Stage | Self::Full => space.repeated = vec![Modules::NONE],
+impl From<RecomputeChoice> for place::RecomputeChoice {
+    fn from(choice: RecomputeChoice) -> Self {
+        match choice {
+            RecomputeChoice::None => Self::None,
+            RecomputeChoice::Stage => Self::Stage,
+            RecomputeChoice::Full => Self::Full,
+            RecomputeChoice::Selective => Self::Selective,
+            RecomputeChoice::Auto => Self::Auto,
         }
     }
 }
@@ -198,10 +190,101 @@ impl Args {
     /// Answers on standard output and saves what was asked for.
     pub fn run(&self) -> Result<Exit, Refusal> {
         match (&self.profile, &self.model) {
-            (Some(path), _) => profile::run(self, path),
-            (None, Some(name)) => model::run(self, name),
+            (Some(path), _) => self.profiles(path),
+            (None, Some(name)) => self.place(name),
             (None, None) => Err(Refusal::Options("give a model or --profile".into())),
         }
+    }
+
+    /// Answers for a model.
+    fn place(&self, name: &str) -> Result<Exit, Refusal> {
+        let mut placer = Placer::new(&self.request(name)?, &files::small)?;
+        let placed = progress::timed("looking for the best strategy", || placer.answer())?;
+        let next = |plan: &PlacedPlan| {
+            plan.best.as_ref().map_or_else(Vec::new, |best| placer.alternatives(best))
+        };
+        self.tell(&placed, &next)
+    }
+
+    /// Answers for one profile, or line by line for many.
+    fn profiles(&self, path: &Path) -> Result<Exit, Refusal> {
+        let text = files::read(path, LARGEST_FILE)?;
+        let name = files::name(path);
+        let recompute = self.recompute.map(place::RecomputeChoice::from);
+        let place = |file: &ProfileFile| {
+            place::profile::place(file, recompute, self.time_model.map(TimeModel::from))
+        };
+        if path.extension().is_none_or(|extension| extension != "jsonl") {
+            return self.tell(&place(&profile(&text, &name)?)?, &|_| Vec::new());
+        }
+        if self.out.is_some() || self.trace.is_some() {
+            let problem = "--out and --trace save one plan, but a .jsonl file holds many profiles";
+            return Err(Refusal::Options(problem.into()));
+        }
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        // All lines are read before the first is answered, so that a bad one stops everything.
+        for file in profiles(&text, &name)? {
+            writeln!(out, "{}", place(&file)?.value())?;
+        }
+        out.flush()?;
+        Ok(Exit::Done)
+    }
+
+    /// What the options ask of a model.
+    fn request(&self, name: &str) -> Result<PlaceRequest, Refusal> {
+        Ok(PlaceRequest {
+            model: name.to_owned(),
+            chip: self.design.request()?,
+            sequence: self.options.seq,
+            attention: self.options.attention,
+            sequence_parallel: self.options.sequence_parallel,
+            devices: self.devices,
+            nodes: self.nodes,
+            global_batch: self.global_batch,
+            batch_tokens: self.batch_tokens.clone(),
+            micro_batches: self.micro_batch.clone(),
+            tensor_parallel: self.tensor_parallel.clone(),
+            context_parallel: self.context_parallel.clone(),
+            zero: self.zero,
+            recompute: self.recompute.map(place::RecomputeChoice::from),
+            reserve: self.reserve.map(|percent| percent / 100.0),
+            launchable: self.launchable.clone(),
+            optimizer: self.optimizer,
+            time_model: self.time_model.map(TimeModel::from),
+            strategy: self.strategy.clone(),
+            precision: self.precision,
+            fit: self.fit,
+            published: self.published,
+        })
+    }
+
+    /// Says what became of a request, and what `next` brings.
+    fn tell(
+        &self,
+        placed: &Placed,
+        next: &dyn Fn(&PlacedPlan) -> Vec<Alternative>,
+    ) -> Result<Exit, Refusal> {
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        if let Placed::Plan(found) = placed {
+            self.save(&found.plan)?;
+        }
+        match placed {
+            _ if self.json => writeln!(out, "{:#}", placed.value())?,
+            Placed::Plan(found) => {
+                if let Some(fitted) = &found.fitted {
+                    writeln!(out, "{}\n", fitted_line(&found.plan, fitted))?;
+                }
+                report::text(&found.plan, &mut out)?;
+                self.draw(&found.plan, &mut out)?;
+                report::alternatives(&found.plan, &next(found), &mut out)?;
+            }
+            Placed::Nothing { name, design, reason } => {
+                let on = design.as_ref().map_or_else(String::new, |design| format!(" on {design}"));
+                writeln!(out, "{name}{on}: nothing fits: {reason}")?;
+            }
+        }
+        out.flush()?;
+        Ok(if matches!(placed, Placed::Plan(_)) { Exit::Done } else { Exit::Negative })
     }
 
     /// Draws a plan's pipeline where that was asked for.
@@ -233,6 +316,22 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// On how many devices a model fits, in a sentence.
+fn fitted_line(plan: &Plan, fitted: &Fitted) -> String {
+    let Fitted { fewest, per_node, comfortable } = fitted;
+    let nodes = match (per_node, fitted.nodes()) {
+        (1, _) => String::new(),
+        (_, 1) => format!(" (1 node of {per_node})"),
+        (_, nodes) => format!(" ({nodes} nodes of {per_node})"),
+    };
+    let design = plan.training.as_ref().map_or("", |training| &training.design);
+    format!(
+        "{} fits on {fewest} {design}{nodes} and on no fewer: memory is the limit; {comfortable} leave \
+         room",
+        plan.name
+    )
 }
 
 /// `plan.html` for `plan.json`; never the file itself.

@@ -1,84 +1,34 @@
 //! Placing the layers of a profile that a user brings.
 
-use std::io::Write;
-use std::path::Path;
-
-use super::Args;
+use super::Placed;
+use super::PlacedPlan;
 use super::RecomputeChoice;
-use crate::Exit;
-use crate::Refusal;
-use crate::files;
-use phaze::input::profile::ProfileFile;
-use phaze::input::profile::Profiled;
-use phaze::input::profile::profile;
-use phaze::input::profile::profiles;
-use phaze::placement::Choices;
-use phaze::placement::Found;
-use phaze::placement::Problem;
-use phaze::placement::best_of;
-use phaze::placement::obstacle;
-use phaze::plan::Answer;
-use phaze::plan::Plan;
-use phaze::plan::Proof;
-use phaze::plan::TimeModel;
-use phaze::plan::check::placement::check;
-use phaze::report::placement as report;
-
-/// Files of a thousand profiles are read; more are better split.
-const LARGEST_FILE: u64 = 256 << 20;
-
-/// What became of one profile.
-enum Outcome {
-    Placed(Box<Plan>),
-    Infeasible(String),
-}
-
-/// Answers for one profile, or line by line for many.
-pub(super) fn run(args: &Args, path: &Path) -> Result<Exit, Refusal> {
-    let text = files::read(path, LARGEST_FILE)?;
-    let name = files::name(path);
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    if path.extension().is_some_and(|extension| extension == "jsonl") {
-        if args.out.is_some() || args.trace.is_some() {
-            let problem = "--out and --trace save one plan, but a .jsonl file holds many profiles";
-            return Err(Refusal::Options(problem.into()));
-        }
-        // All lines are read before the first is answered, so that a bad one stops everything.
-        for file in profiles(&text, &name)? {
-            let outcome = place(&file, args)?;
-            writeln!(out, "{}", value(&file, &outcome))?;
-        }
-        out.flush()?;
-        return Ok(Exit::Done);
-    }
-    let file = profile(&text, &name)?;
-    let outcome = place(&file, args)?;
-    if let Outcome::Placed(plan) = &outcome {
-        args.save(plan)?;
-    }
-    match &outcome {
-        _ if args.json => writeln!(out, "{:#}", value(&file, &outcome))?,
-        Outcome::Placed(plan) => {
-            report::text(plan, &mut out)?;
-            args.draw(plan, &mut out)?;
-        }
-        Outcome::Infeasible(reason) => writeln!(out, "{}: nothing fits: {reason}", file.name)?,
-    }
-    out.flush()?;
-    Ok(if matches!(outcome, Outcome::Placed(_)) { Exit::Done } else { Exit::Negative })
-}
-
-fn value(file: &ProfileFile, outcome: &Outcome) -> serde_json::Value {
-    match outcome {
-        Outcome::Placed(plan) => report::value(plan),
-        Outcome::Infeasible(reason) => report::infeasible(&file.name, reason),
-    }
-}
+use crate::ask::Refusal;
+use crate::input::profile::ProfileFile;
+use crate::input::profile::Profiled;
+use crate::placement::Choices;
+use crate::placement::Found;
+use crate::placement::Problem;
+use crate::placement::best_of;
+use crate::placement::obstacle;
+use crate::plan::Answer;
+use crate::plan::Plan;
+use crate::plan::Proof;
+use crate::plan::TimeModel;
+use crate::plan::check::placement::check;
+use crate::report::placement as report;
 
 /// Places a profile, in finer ticks where the first ones could not tell times apart.
-fn place(file: &ProfileFile, args: &Args) -> Result<Outcome, Refusal> {
-    let recompute = args.recompute.map_or_else(|| vec![file.recompute], RecomputeChoice::choices);
-    let time_model = args.time_model.map_or(TimeModel::OneForwardOneBackward, TimeModel::from);
+///
+/// # Errors
+/// That there is more to place than can be looked through, or a figure that cannot be counted with.
+pub fn place(
+    file: &ProfileFile,
+    recompute: Option<RecomputeChoice>,
+    time_model: Option<TimeModel>,
+) -> Result<Placed, Refusal> {
+    let recompute = recompute.map_or_else(|| vec![file.recompute], RecomputeChoice::choices);
+    let time_model = time_model.unwrap_or(TimeModel::OneForwardOneBackward);
     let mut profiled = file.scaled(time_model, None)?;
     loop {
         let choices: Vec<Choices> = recompute.iter().map(|&how| Choices::plain(how)).collect();
@@ -86,10 +36,9 @@ fn place(file: &ProfileFile, args: &Args) -> Result<Outcome, Refusal> {
         let best = best_of(&problems)
             .map_err(|many| Refusal::Options(format!("{}: {many}", file.name)))?;
         let Some((place, found)) = best else {
-            return Ok(Outcome::Infeasible(report::reason(
-                &profiled.units,
-                problems.iter().map(|problem| (problem, obstacle(problem))),
-            )));
+            let obstacles = problems.iter().map(|problem| (problem, obstacle(problem)));
+            let reason = report::reason(&profiled.units, obstacles);
+            return Ok(Placed::Nothing { name: file.name.clone(), design: None, reason });
         };
         let problem = &problems[place];
         if !is_precise(problem, &found) {
@@ -101,7 +50,7 @@ fn place(file: &ProfileFile, args: &Args) -> Result<Outcome, Refusal> {
             }
         }
         let plan = plan(file, &profiled, problem, &found);
-        return Ok(Outcome::Placed(Box::new(plan)));
+        return Ok(Placed::Plan(Box::new(PlacedPlan { plan, best: None, fitted: None })));
     }
 }
 

@@ -1,0 +1,12 @@
+//! Where are answers kept? Files of requests and results, whole or not at all, and the journal of a
+//! search that is under way.
+//!
+//! In: paths and what `ask` answers. Out: what was read or written, or a
+//! [`Refusal`](crate::ask::Refusal). The only room that opens files. Not here: what files mean (see
+//! `input`), clocks and terminals (see the doors).
+
+pub mod files;
+pub mod journal;
+pub mod results;
+
+pub use journal::Start;

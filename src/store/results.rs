@@ -1,0 +1,268 @@
+//! The directory of a result: `outcome.json`, `designs.csv`, `report.html`, and while a search is under
+//! way its journal.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+use super::files;
+use super::journal::Journal;
+use super::journal::Start;
+use crate::ask::Refusal;
+use crate::ask::search;
+use crate::ask::search::Searched;
+use crate::ask::search::Watcher;
+use crate::input::saved;
+use crate::input::source::is_path;
+use crate::report::html;
+use crate::report::saved::Saved;
+use crate::search::Request;
+use crate::search::Setup;
+use crate::search::Status;
+use crate::search::Survey;
+use crate::search::survey;
+
+/// A space of a million designs with several models stays below this.
+const LARGEST_FILE: u64 = 2 << 30;
+
+/// Facts of a journal that are found again although nothing is told of their designs.
+const SAMPLE: usize = 16;
+
+/// Where a search is kept, and what it may find there.
+#[derive(Clone, Debug)]
+pub struct Shelf<'a> {
+    /// The directory.
+    pub directory: &'a Path,
+    /// Whether facts of an earlier search are used.
+    pub start: Start,
+    /// What computes, as [`fingerprint`](super::journal::fingerprint) tells it: facts of another
+    /// program are not believed.
+    pub program: &'a str,
+}
+
+/// The directory of a request where nobody says.
+pub fn usual_directory(request: &Request) -> PathBuf {
+    let names: Vec<String> = request.models.iter().map(|model| folder(&model.name)).collect();
+    Path::new("results").join(names.join("+"))
+}
+
+/// Searches and writes all files of the result, also of one that was cut short.
+///
+/// # Errors
+/// That the directory holds something else, or cannot be written.
+pub fn search(setup: &Setup, shelf: &Shelf, watcher: &dyn Watcher) -> Result<Searched, Refusal> {
+    let directory = shelf.directory;
+    let unwritable = |reason| Refusal::Unwritable { place: files::name(directory), reason };
+    if shelf.start != Start::Over {
+        is_free(&directory.join("outcome.json"), &setup.request)?;
+    }
+    fs::create_dir_all(directory).map_err(unwritable)?;
+    let header = serde_json::json!({
+        "phaze": env!("CARGO_PKG_VERSION"),
+        "program": shelf.program,
+        "request": setup.request,
+    });
+    let journal = Journal::open(directory, &header.to_string(), shelf.start)?;
+    let found = search::answer(setup, &journal, watcher, |survey| {
+        journal.healthy()?;
+        if journal.recalls() {
+            is_believed(setup, survey, &Journal::path(directory))?;
+        }
+        Ok(())
+    })?;
+    write(directory, &found.json(), found.designs.as_bytes())?;
+    if !found.interrupted {
+        journal.forget()?;
+    }
+    Ok(found)
+}
+
+/// Writes the three files of a result into a directory, which must exist.
+///
+/// # Errors
+/// That they cannot be written.
+pub fn write(directory: &Path, outcome: &[u8], designs: &[u8]) -> Result<(), Refusal> {
+    files::write(&directory.join("designs.csv"), designs)?;
+    files::write(&directory.join("outcome.json"), outcome)?;
+    write_page(directory, None)?;
+    Ok(())
+}
+
+/// Makes the page of a result directory, `report.html` in it unless told otherwise; answers where.
+///
+/// # Errors
+/// That the result cannot be read, or the page not be written.
+pub fn write_page(directory: &Path, out: Option<&Path>) -> Result<PathBuf, Refusal> {
+    let mut page = Vec::new();
+    html::write(&read(directory)?, &mut page).expect("memory takes what is written");
+    let place = out.map_or_else(|| directory.join("report.html"), Path::to_path_buf);
+    files::write(&place, &page)?;
+    Ok(place)
+}
+
+/// The texts of `outcome.json` and `designs.csv` of a directory.
+///
+/// # Errors
+/// That they cannot be read.
+pub fn texts(directory: &Path) -> Result<(String, String), Refusal> {
+    let [outcome, designs] = ["outcome.json", "designs.csv"].map(|name| directory.join(name));
+    Ok((files::read(&outcome, LARGEST_FILE)?, files::read(&designs, LARGEST_FILE)?))
+}
+
+/// Reads a result directory.
+///
+/// # Errors
+/// That it holds no result.
+pub fn read(directory: &Path) -> Result<Saved, Refusal> {
+    let (outcome_text, designs_text) = texts(directory)?;
+    let [outcome_file, designs_file] =
+        ["outcome.json", "designs.csv"].map(|name| files::name(&directory.join(name)));
+    let outcome = saved::outcome(&outcome_file, &outcome_text)?;
+    let designs = saved::designs(&designs_file, &designs_text)?;
+    saved::belong(&designs_file, &outcome, &designs)?;
+    let name = files::name(directory).trim_end_matches('/').to_owned();
+    Ok(Saved { name, outcome, designs })
+}
+
+/// A name for a folder that a model's name or path suggests: never empty, never hidden, never one
+/// that means another folder.
+fn folder(name: &str) -> String {
+    let stem = Path::new(name).file_stem().map_or("".into(), |stem| stem.to_string_lossy());
+    let plain = if is_path(name) { stem } else { name.into() }
+        .replace(|c: char| !c.is_alphanumeric() && c != '-' && c != '.', "_");
+    match plain.trim_start_matches('.') {
+        "" => "model".into(),
+        name => name.to_owned(),
+    }
+}
+
+/// Whether no result of another request is at `path`.
+fn is_free(path: &Path, request: &Request) -> Result<(), Refusal> {
+    if fs::symlink_metadata(path).is_err() {
+        return Ok(());
+    }
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    let found = json(&files::read(path, LARGEST_FILE)?);
+    let asked = serde_json::to_string(request).expect("a request has only string keys");
+    if found.as_ref().and_then(|found| found.get("request")) == json(&asked).as_ref() {
+        return Ok(());
+    }
+    Err(Refusal::Options(format!(
+        "{}: is the result of another request; choose another --out, or --force to write over it",
+        files::name(path)
+    )))
+}
+
+/// Whether what a journal recalled is found again, for all designs of which something is told and
+/// for some of the others: nobody's word is taken for an answer.
+fn is_believed(setup: &Setup, recalled: &Survey, journal: &Path) -> Result<(), Refusal> {
+    let mut told = BTreeSet::new();
+    for walk in &recalled.walks {
+        told.extend(walk.ranking().into_iter().take(setup.request.top));
+        told.extend(walk.front());
+        let known: Vec<usize> = (0..walk.statuses.len())
+            .filter(|&at| walk.bounds[at].is_some())
+            .filter(|&at| !matches!(walk.statuses[at], Status::Pruned | Status::Open))
+            .collect();
+        told.extend(known.iter().step_by(known.len().div_ceil(SAMPLE).max(1)));
+    }
+    let mut again = setup.clone();
+    again.candidates = told.iter().map(|&design| setup.candidates[design]).collect();
+    again.areas = told.iter().map(|&design| setup.areas[design]).collect();
+    again.request.exhaustive = true;
+    let found = survey(&again, &(), &());
+    for (recalled, found) in recalled.walks.iter().zip(&found.walks) {
+        for (&design, found) in told.iter().zip(&found.statuses) {
+            let contradicted = match (&recalled.statuses[design], found) {
+                (Status::Evaluated(_, said), Status::Evaluated(_, found)) => said != found,
+                (Status::Evaluated(..), _) | (Status::Infeasible, Status::Evaluated(..)) => true,
+                (Status::Beaten, Status::Evaluated(merit, _)) => {
+                    let better =
+                        recalled.evaluated().filter(|(_, known, _)| known.value < merit.value);
+                    better.count() < setup.request.top
+                }
+                _ => false,
+            };
+            if contradicted {
+                return Err(Refusal::Options(format!(
+                    "{}: what it says of design {design} is not what is found; search with \
+                     --force to begin anew",
+                    files::name(journal)
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::request::RequestFile;
+    use crate::input::request::ready;
+    use crate::input::source::no_files;
+    use crate::search::Memory;
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    /// Remembers facts in the order in which they were found, and recalls those it was given.
+    #[derive(Default)]
+    struct Notes {
+        found: Mutex<Vec<(String, String)>>,
+        given: BTreeMap<String, String>,
+    }
+
+    impl Memory for Notes {
+        fn recall(&self, key: &str) -> Option<&str> {
+            self.given.get(key).map(String::as_str)
+        }
+        fn remember(&self, key: &str, fact: &str) {
+            self.found.lock().unwrap().push((key.into(), fact.into()));
+        }
+        fn fails(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_journal_that_lies_is_found_out() {
+        let text = "[[model]]\nname = \"bert-large\"\n[job]\nmicro_batches = [4]\n\
+                    tensor_parallel = [1]\n[space]\nhbm_gib = 32\ndepth = [64, 128]\n\
+                    width = [64, 128]\nglb_mib = 32\n";
+        let file = RequestFile::read(text, "test").unwrap();
+        let setup = ready(&file, "test", &no_files).unwrap();
+        let notes = Notes::default();
+        survey(&setup, &notes, &());
+        let journal = Path::new("journal.jsonl");
+        let found = notes.found.into_inner().unwrap();
+        let recalling = |facts: &[(String, String)]| {
+            let given = facts.iter().cloned().collect();
+            survey(&setup, &Notes { given, ..Notes::default() }, &())
+        };
+        assert!(is_believed(&setup, &recalling(&found), journal).is_ok());
+        let (key, fact) = found.iter().find(|(_, fact)| fact.contains("time")).unwrap();
+        let mut told: serde_json::Value = serde_json::from_str(fact).unwrap();
+        told["chosen"]["standing"]["time"] = 1.into();
+        let found = recalling(&[(key.clone(), told.to_string())]);
+        let refused = is_believed(&setup, &found, journal).unwrap_err().to_string();
+        assert!(refused.starts_with("journal.jsonl: what it says of design"), "{refused}");
+    }
+
+    #[test]
+    fn a_result_never_leaves_its_folder() {
+        for (name, expected) in [
+            ("gpt2-xl", "gpt2-xl"),
+            ("megatron-gpt2-2.5b", "megatron-gpt2-2.5b"),
+            ("models/own.json", "own"),
+            ("...json", "model"),
+            ("..json", "model"),
+            (".json", "json"),
+            ("/", "model"),
+            ("..", "model"),
+            ("a b/\u{1b}c.json", "_c"),
+        ] {
+            assert_eq!(folder(name), expected, "{name}");
+        }
+    }
+}
