@@ -10,20 +10,16 @@ use clap::builder::TypedValueParser as _;
 use super::Exit;
 use super::ModelArgs;
 use super::Refusal;
-use super::model_args;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
-use phaze::input::Conventions;
+use phaze::ask::inspect::InspectRequest;
+use phaze::ask::training::layer_named;
 use phaze::input::model_file;
-use phaze::model::Masked;
 use phaze::model::Module;
 use phaze::model::Optimizer;
 use phaze::parallel::ContextKind;
-use phaze::parallel::Setting;
 use phaze::report::inspect;
-use phaze::report::inspect::Inspection;
 use phaze::store::files;
-use phaze::units::Bytes;
 
 /// Show a model's training graph: parameters, FLOPs, operators, memory and exchanges.
 #[derive(ClapArgs)]
@@ -81,25 +77,25 @@ impl Args {
         if let Some(path) = &self.export {
             files::write(path, model_file::text(&model).as_bytes())?;
         }
-        let conventions = Conventions::of(self.published);
-        let setting = Setting {
-            micro_batch: self.micro_batch,
-            tensor_parallel: self.tensor_parallel,
-            context: self.context_parallel,
+        let request = InspectRequest {
+            training: self.model.options.training(
+                self.micro_batch,
+                self.tensor_parallel,
+                self.published,
+            ),
+            context_parallel: self.context_parallel,
             context_kind: self.context_kind,
-            repeated: self.repeat.iter().copied().collect(),
-            masked: if self.causal { Masked::Skipped } else { Masked::Computed },
-            element: Bytes(self.element_bytes),
-            ..self.model.options.setting(&model, conventions)
+            repeat: self.repeat.clone(),
+            causal: self.causal,
+            element_bytes: self.element_bytes,
+            optimizer: self.optimizer,
         };
-        let optimizer = self.optimizer.unwrap_or(conventions.optimizer);
-        let inspection = Inspection::new(&model, setting, optimizer)
-            .map_err(|illegal| Refusal::Options(format!("{}: {illegal}", self.model.model)))?;
+        let inspection = request.inspection(&model, &self.model.model)?;
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         match &self.dot {
             Some(name) => {
                 inspect::dot(
-                    &inspection.share.kinds[model_args::layer_named(&model, name, "--dot")?],
+                    &inspection.share.kinds[layer_named(&model, name, "--dot")?],
                     &mut out,
                 )?;
             }

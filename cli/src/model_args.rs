@@ -5,15 +5,12 @@ use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 
 use super::Refusal;
-use phaze::input::Conventions;
-use phaze::input::InputError;
+use phaze::ask::training::TrainingRequest;
 use phaze::input::runs::attention;
 use phaze::input::source;
 use phaze::model::Attention;
 use phaze::model::Model;
-use phaze::parallel::Setting;
 use phaze::store::files;
-use phaze::units::Bytes;
 
 /// The largest `--seq`, `--micro-batch` and `--tensor-parallel`: beyond any use, and small enough
 /// to count with.
@@ -58,16 +55,20 @@ impl ModelArgs {
 }
 
 impl ModelOptions {
-    /// How `model` is trained with these options on one device; the caller sets the rest.
-    pub fn setting(&self, model: &Model, conventions: &Conventions) -> Setting {
-        Setting {
-            micro_batch: 1,
-            sequence: self.seq.unwrap_or(model.spec.max_sequence),
-            tensor_parallel: 1,
+    /// What these options ask, with what each command has of its own.
+    pub fn training(
+        &self,
+        micro_batch: u64,
+        tensor_parallel: u64,
+        published: bool,
+    ) -> TrainingRequest {
+        TrainingRequest {
+            sequence: self.seq,
+            attention: self.attention,
             sequence_parallel: self.sequence_parallel,
-            attention: self.attention.unwrap_or(conventions.attention),
-            element: Bytes(2),
-            ..Setting::ALONE
+            micro_batch,
+            tensor_parallel,
+            published,
         }
     }
 }
@@ -75,20 +76,4 @@ impl ModelOptions {
 /// Reads the model that a user calls `name`: a built-in one, or a file.
 pub fn load(name: &str) -> Result<Model, Refusal> {
     Ok(source::model(name, &files::small)?.0)
-}
-
-/// The kind of layer that a user calls `name` in an option; `layer` is the most frequent one.
-pub fn layer_named(model: &Model, name: &str, option: &str) -> Result<usize, Refusal> {
-    let kinds = 0..model.kinds.len();
-    let found = if name == "layer" {
-        kinds.max_by_key(|&kind| model.occurrences(kind))
-    } else {
-        kinds.into_iter().find(|&kind| model.kinds[kind].name == name)
-    };
-    found.ok_or_else(|| {
-        let mut known: Vec<String> = model.kinds.iter().map(|kind| kind.name.clone()).collect();
-        known.push("layer".into());
-        let (file, what, found) = (option.into(), "layer".into(), name.into());
-        InputError::Unknown { file, what, found, known }.into()
-    })
 }

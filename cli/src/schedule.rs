@@ -12,26 +12,15 @@ use clap::ValueEnum;
 use super::DesignArgs;
 use super::Exit;
 use super::Refusal;
-use super::model_args;
 use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
 use super::model_args::ModelOptions;
-use phaze::estimate::EstimateTable;
-use phaze::estimate::Options;
-use phaze::graph::Dag;
-use phaze::hardware::Accelerator;
-use phaze::hardware::Cluster;
-use phaze::input::Conventions;
+use phaze::ask::schedule;
+use phaze::ask::schedule::Effort;
+use phaze::ask::schedule::LayerRequest;
+use phaze::ask::schedule::Pass;
 use phaze::input::graph;
 use phaze::input::graph::UserGraph;
-use phaze::model::Precision;
-use phaze::model::op::Op;
-use phaze::parallel;
-use phaze::parallel::LayerShare;
-use phaze::parallel::Setting;
-use phaze::profile::pass::PassGraph;
-use phaze::profile::pass::costs;
-use phaze::report::quantity;
 use phaze::report::schedule::View;
 use phaze::report::schedule::text;
 use phaze::report::schedule::value;
@@ -39,9 +28,7 @@ use phaze::report::trace;
 use phaze::schedule::Limits;
 use phaze::schedule::Rule;
 use phaze::schedule::Solver;
-use phaze::schedule::solve_with;
 use phaze::store::files;
-use phaze::units::Time;
 
 /// A graph of a million operators takes less.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -115,6 +102,15 @@ enum PassName {
     Backward,
 }
 
+impl From<PassName> for Pass {
+    fn from(name: PassName) -> Self {
+        match name {
+            PassName::Forward => Self::Forward,
+            PassName::Backward => Self::Backward,
+        }
+    }
+}
+
 /// The solvers by name.
 #[derive(Clone, Copy, ValueEnum)]
 enum SolverName {
@@ -186,12 +182,10 @@ impl Args {
         }
     }
 
-    /// Makes one schedule within the limits, which start to count now.
-    fn within_limits<S>(&self, schedule: impl FnOnce(&Limits) -> S) -> S {
-        let deadline = self.time_limit().and_then(|limit| Instant::now().checked_add(limit));
-        let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let stop = deadline.is_some().then_some(&is_late as &(dyn Fn() -> bool + Sync));
-        schedule(&Limits { nodes: self.node_limit, stop })
+    /// What says whether a schedule that begins now must end.
+    fn stopper(&self) -> Option<Box<dyn Fn() -> bool + Sync>> {
+        let deadline = self.time_limit().and_then(|limit| Instant::now().checked_add(limit))?;
+        Some(Box::new(move || Instant::now() >= deadline))
     }
 
     /// Schedules the graphs of a file.
@@ -215,27 +209,16 @@ impl Args {
     }
 
     fn graph(&self, graph: &UserGraph, out: &mut dyn Write) -> Result<(), Refusal> {
-        let solved = self.within_limits(|limits| solve_with(&graph.problem, self.solver(), limits));
-        let number = |ticks: u64| graph.scale.unscaled(ticks);
-        let view = View {
-            title: graph.name.as_deref(),
-            names: &graph.names,
-            order: &graph.order,
-            problem: &graph.problem,
-            schedule: &solved.schedule,
-            makespan: solved.makespan,
-            proof: solved.proof,
-            n_nodes: solved.n_nodes,
-            pass: None,
-            number: &number,
-            text: &|ticks| quantity::plain(number(ticks)),
-        };
-        if let Some(path) = &self.trace {
-            // The format counts microseconds; one unit of the graph is drawn as one of them.
-            let events = trace::events(&view, 1, &number);
-            files::write(path, trace::whole(&events).to_string().as_bytes())?;
-        }
-        self.print(&view, out)
+        let stopper = || self.stopper();
+        let effort = Effort { solver: self.solver(), nodes: self.node_limit, stopper: &stopper };
+        schedule::graph(graph, &effort, |view| {
+            if let Some(path) = &self.trace {
+                // The format counts microseconds; one unit of the graph is drawn as one of them.
+                let events = trace::events(view, 1, view.number);
+                files::write(path, trace::whole(&events).to_string().as_bytes())?;
+            }
+            self.print(view, out)
+        })
     }
 
     fn print(&self, view: &View, out: &mut dyn Write) -> Result<(), Refusal> {
@@ -250,114 +233,30 @@ impl Args {
 
     /// Schedules one layer of a model.
     fn layer_of(&self, name: &str, out: &mut dyn Write) -> Result<(), Refusal> {
-        let model = model_args::load(name)?;
-        let kind = model_args::layer_named(&model, &self.layer, "--layer")?;
-        let (hardware, chip) = self.design.resolve(self.conventions())?;
-        let setting = Setting {
-            micro_batch: self.micro_batch,
-            tensor_parallel: self.tensor_parallel,
-            stack: chip.efficiency().stack(Precision::Bf16),
-            ..self.options.setting(&model, self.conventions())
+        let request = LayerRequest {
+            model: name.to_owned(),
+            chip: self.design.request()?,
+            training: self.options.training(self.micro_batch, self.tensor_parallel, self.published),
+            layer: self.layer.clone(),
+            pass: self.pass.map(Pass::from),
+            rule: self.rule.map(Rule::from),
         };
-        let share = parallel::shard(&model, setting)
-            .map_err(|illegal| Refusal::Options(format!("{name}: {illegal}")))?;
-        let cluster =
-            Cluster { devices: self.tensor_parallel, network: hardware.physics.reached_network() };
-        let place = Place { model: name, hardware: &hardware.name, chip: &chip, cluster };
+        let stopper = || self.stopper();
+        let effort = Effort { solver: self.solver(), nodes: self.node_limit, stopper: &stopper };
         // Nothing is printed before the trace is safe.
         let (mut events, mut page) = (Vec::new(), Vec::new());
-        let passes = [PassName::Forward, PassName::Backward];
-        for pass in passes.into_iter().filter(|&pass| self.pass.unwrap_or(pass) == pass) {
-            events.extend(self.pass_of(&share.kinds[kind], pass, &place, &mut page)?);
-        }
+        request.schedule::<Refusal>(&files::small, &effort, &mut |pass, view| {
+            // Each pass has its own group of rows.
+            let first_group = if pass == Pass::Forward { 1 } else { 4 };
+            events.extend(trace::events(view, first_group, &|ticks| ticks as f64 / 1e6));
+            self.print(view, &mut page)
+        })?;
         if let Some(path) = &self.trace {
             files::write(path, trace::whole(&events).to_string().as_bytes())?;
         }
         out.write_all(&page)?;
         Ok(())
     }
-
-    /// Schedules one pass and prints it; answers its trace.
-    fn pass_of(
-        &self,
-        layer: &LayerShare,
-        pass: PassName,
-        place: &Place,
-        out: &mut dyn Write,
-    ) -> Result<Vec<serde_json::Value>, Refusal> {
-        let (word, ops) = match pass {
-            PassName::Forward => ("forward", &layer.forward),
-            PassName::Backward => ("backward", &layer.backward),
-        };
-        let costs = costs(ops, place.chip, &place.cluster, &self.table())
-            .map_err(|too_large| Refusal::Options(format!("{}: {too_large}", place.model)))?;
-        let rule = self.rule.map_or_else(|| self.default_rule(), Rule::from);
-        let graph = PassGraph::new(ops);
-        let found = self.within_limits(|limits| {
-            graph.schedule_with(&costs, place.chip, rule, self.solver(), limits)
-        });
-        let title = place.title(&layer.name, word);
-        let names = names(ops);
-        let order: Vec<usize> = (0..names.len()).collect();
-        let view = View {
-            title: Some(&title),
-            names: &names,
-            order: &order,
-            problem: &found.problem,
-            schedule: &found.schedule,
-            makespan: found.total.makespan.0,
-            proof: found.proof,
-            n_nodes: found.total.n_nodes,
-            pass: Some(&found.total),
-            number: &|ticks| Time(ticks).seconds(),
-            text: &|ticks| quantity::time(Time(ticks)),
-        };
-        self.print(&view, out)?;
-        // Each pass has its own group of rows.
-        let first_group = if pass == PassName::Forward { 1 } else { 4 };
-        Ok(trace::events(&view, first_group, &|ticks| ticks as f64 / 1e6))
-    }
-
-    fn conventions(&self) -> &'static Conventions {
-        Conventions::of(self.published)
-    }
-
-    fn table(&self) -> EstimateTable {
-        let vector_costs = self.conventions().vector_costs;
-        EstimateTable::new(Options { vector_costs, ..Options::default() })
-    }
-
-    fn default_rule(&self) -> Rule {
-        self.conventions().rule
-    }
-}
-
-/// Where a layer runs.
-struct Place<'a> {
-    model: &'a str,
-    hardware: &'a str,
-    chip: &'a Accelerator,
-    cluster: Cluster,
-}
-
-impl Place<'_> {
-    fn title(&self, layer: &str, pass: &str) -> String {
-        let design = self.chip.design();
-        format!(
-            "{} {layer} {pass} on {}: {} tensor cores {}x{}, {} vector cores x{}",
-            self.model,
-            self.hardware,
-            design.tensor_cores,
-            design.width,
-            design.depth,
-            design.vector_cores,
-            design.vector_width,
-        )
-    }
-}
-
-fn names(ops: &Dag<Op>) -> Vec<String> {
-    ops.nodes().iter().map(|op| op.name.clone()).collect()
 }
 
 /// Whether a file holds a graph per line. Standard input has no name to tell by: there, several

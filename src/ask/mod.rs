@@ -4,10 +4,17 @@
 //! the files that it names. Out: a typed answer that `report` shows, or a [`Refusal`]. Doors stay thin:
 //! what two of them need is here. Not here: opening files (see `store`), clocks, terminals.
 
+pub mod calibrate;
+pub mod check;
 pub mod chip;
+pub mod estimate;
+pub mod inspect;
 pub mod keywords;
 pub mod place;
+pub mod schedule;
 pub mod search;
+pub mod training;
+pub mod validate;
 
 pub use keywords::Keywords;
 

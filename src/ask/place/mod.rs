@@ -3,6 +3,7 @@
 pub mod profile;
 mod request;
 
+pub use request::ATTENTIONS;
 pub use request::PlaceRequest;
 pub use request::RecomputeChoice;
 
