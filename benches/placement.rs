@@ -122,6 +122,7 @@ fn job(devices: u64, micro_batches: u64, time_model: TimeModel) -> Job {
         per_parameter: PerParameter {
             weight: 2,
             gradient: 4,
+            exchanged: None,
             state: 12,
             step_per_gibi: 25_000_000,
         },

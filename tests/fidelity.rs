@@ -93,10 +93,39 @@ fn time_and_memory_on_b200_are_predicted_and_ranked() {
     let runs = of_set(&bench, &["simumax-b200-70b"]);
     let found = validate(&bench, &runs, &Split::InSample, Blocks::ByStack, &one_scalar());
     within("simumax-b200-70b in sample", &found, 0.065, 0.20);
+    let two = Choice::Given(vec![Scalar::Matmul, Scalar::Collective]);
+    let started = validate(&bench, &runs, &Split::InSample, Blocks::ByStack, &two);
+    within("simumax-b200-70b in sample, two scalars", &started, 0.035, 0.10);
     let memory: &Figures = found.memory.as_ref().expect("memory was measured");
     assert!(memory.mean <= 0.008 && memory.max <= 0.01, "{} {}", memory.mean, memory.max);
     let rank = found.time.as_ref().and_then(|time| time.rank).expect("twelve runs of one model");
     assert!(rank.spearman >= 0.95 && rank.regret <= 0.01 && rank.concordance >= 0.95, "{rank:?}");
+}
+
+#[test]
+fn runs_that_nothing_was_fitted_to_are_predicted_from_others_of_their_stack() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/validation");
+    let reader = |path: &Path| {
+        let name = path.file_name().expect("a model is a file");
+        Ok(std::fs::read_to_string(folder.join(name)).expect("it is beside the runs"))
+    };
+    let text = reader(Path::new("b200_held_out.csv")).unwrap();
+    let held_out = read(&text, "b200_held_out.csv", &reader).expect("the heading is known");
+    assert!(held_out.refused.is_empty(), "{:?}", held_out.refused);
+    let mut runs = published().runs;
+    runs.extend(held_out.runs);
+    let bench = Bench::new(runs, &[]);
+    let from = Split::From(of_set(&bench, &["simumax-b200-70b"]));
+    for (set, n, mean, max) in
+        [("simumax-b200-405b", 12, 0.035, 0.06), ("simumax-b200-long", 7, 0.065, 0.08)]
+    {
+        let on = of_set(&bench, &[set]);
+        assert_eq!(on.len(), n, "{set}");
+        let found = validate(&bench, &on, &from, Blocks::AcrossStacks, &one_scalar());
+        within(set, &found, mean, max);
+        let memory = found.memory.as_ref().expect("memory was measured");
+        assert!(memory.mean <= 0.015 && memory.max <= 0.025, "{set}: {memory:?}");
+    }
 }
 
 #[test]

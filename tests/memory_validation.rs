@@ -116,6 +116,7 @@ fn first_stage(run: &Run, attention: Attention, sequence_parallel: bool) -> Memo
         per_parameter: PerParameter {
             weight: optimizer.weight().0,
             gradient: optimizer.gradient().0,
+            exchanged: None,
             state: optimizer.state().0,
             step_per_gibi: 0,
         },

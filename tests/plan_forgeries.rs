@@ -141,7 +141,7 @@ fn honest_plans_hold_also_after_writing_and_reading() {
 #[test]
 fn every_claim_of_a_plan_can_be_refuted() {
     let honest = text(&SEARCHED);
-    let lies: [(&str, Value); 41] = [
+    let lies: [(&str, Value); 42] = [
         ("/schema", json!("phaze-outcome")),
         ("/version", json!(7)),
         ("/name", json!("gpt2-xl")),
@@ -166,6 +166,7 @@ fn every_claim_of_a_plan_can_be_refuted() {
         ("/training/basis/calibrated/runs", json!(1000)),
         ("/training/basis/calibrated/interval_per_mille", json!([999, 1001])),
         ("/training/basis", json!("assumed")),
+        ("/training/basis", json!({"taken_from": "simt"})),
         ("/job/memory", json!(1_u64 << 40)),
         ("/job/installed", json!(1_u64 << 40)),
         ("/job/ends/step_start", json!("own_gradients")),
@@ -189,6 +190,14 @@ fn every_claim_of_a_plan_can_be_refuted() {
         *forged.pointer_mut(path).unwrap_or_else(|| panic!("{path} is there")) = lie.clone();
         assert_eq!(rejected(&forged), Some(By::Check), "{path} = {lie}");
     }
+    for efficiency in ["ideal", "systolic", "h100-sxm", "mine", "mine.toml"] {
+        let mut forged = honest.clone();
+        forged["question"]["efficiency"] = json!({"name": efficiency, "text": null});
+        assert_eq!(rejected(&forged), Some(By::Check), "the efficiency of {efficiency}");
+    }
+    let mut short = honest.clone();
+    short["job"]["per_parameter"]["exchanged"] = json!(1);
+    assert_eq!(rejected(&short), Some(By::Check), "gradients of one byte");
     let mut unmasked = text(&GATHERING);
     unmasked["question"]["masked"] = json!("computed");
     assert_eq!(rejected(&unmasked), Some(By::Check), "what a mask hides is computed");

@@ -11,6 +11,7 @@ use phaze::model::Attention;
 use phaze::model::Module;
 use phaze::model::Modules;
 use phaze::model::Optimizer;
+use phaze::model::Stack;
 use phaze::parallel::LayerShare;
 use phaze::parallel::Repeats;
 use phaze::parallel::Setting;
@@ -217,7 +218,7 @@ fn fullest(run: &Run) -> Fullest {
 
 /// Weights, gradients and state of a device, with what is gathered of them while a pass runs.
 fn state(run: &Run, share: &Share, layers: &[&LayerShare]) -> u128 {
-    let bytes = ParameterBytes::from(Optimizer::AdamMixed);
+    let bytes = ParameterBytes::new(Optimizer::AdamMixed, &Stack::IDEAL);
     let replicas = run.devices / run.tensor / run.pipeline;
     let sharding = Sharding::new(run.zero, replicas);
     let mut each: Vec<u64> = layers.iter().map(|layer| layer.parameters).collect();

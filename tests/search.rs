@@ -101,6 +101,31 @@ fn pruning_finds_the_winner_by_every_objective_and_of_several_models() {
 }
 
 #[test]
+fn pruning_finds_the_winner_of_designs_that_reach_what_a_class_does() {
+    for class in ["simt", "systolic"] {
+        let text = |efficiency: &str| {
+            format!(
+                "efficiency = \"{efficiency}\"\n[job]\nmicro_batches = [1, 2]\n[space]\nhbm_gib = 32\n"
+            )
+        };
+        let assumed = setup(&text(class), &["bert-large"], 600);
+        check(&assumed);
+        let ideal = setup(&text("ideal"), &["bert-large"], 600);
+        let plain = setup(&text("ideal")[21..], &["bert-large"], 600);
+        assert_eq!(
+            ideal.physics, plain.physics,
+            "the hardware of a search has no block by default"
+        );
+        let best = |setup: &Setup| {
+            let survey = survey(setup);
+            let evaluated = survey.walks[0].evaluated();
+            evaluated.map(|(_, merit, _)| merit.value).min().expect("some design fits")
+        };
+        assert!(best(&ideal) < best(&assumed), "no class makes a design faster than the ideal");
+    }
+}
+
+#[test]
 fn the_front_and_the_best_few_are_those_of_the_whole_space() {
     let text =
         "[job]\nmicro_batches = [1, 2]\n[space]\nhbm_gib = 64\n[search]\ntop = 7\npareto = true\n";

@@ -10,6 +10,7 @@ use phaze::ask::chip::ChipRequest;
 use phaze::hardware::Accelerator;
 use phaze::hardware::Knob;
 use phaze::input::Conventions;
+use phaze::input::efficiency_choice::IDEAL;
 use phaze::input::hardware::Hardware;
 use phaze::store::files;
 
@@ -46,8 +47,12 @@ pub struct DesignArgs {
     /// Off-chip memory; its bandwidth follows where the design's physics say so
     #[arg(long, value_name = "GIB")]
     pub hbm_gib: Option<u64>,
-    /// Everything as the data sheet says: what the accelerator's efficiency block says is left out
-    #[arg(long)]
+    /// Whose efficiency is assumed in place of the accelerator's own: ideal, a class (systolic, simt),
+    /// or a built-in accelerator or a hardware file with a block
+    #[arg(long, value_name = "NAME|FILE")]
+    pub efficiency: Option<String>,
+    /// Everything as the data sheet says: the same as --efficiency ideal
+    #[arg(long, conflicts_with = "efficiency")]
     pub ideal: bool,
 }
 
@@ -83,7 +88,7 @@ impl DesignArgs {
         Ok(ChipRequest {
             design: self.design.clone(),
             knobs: self.turned_knobs()?,
-            ideal: self.ideal,
+            efficiency: if self.ideal { Some(IDEAL.into()) } else { self.efficiency.clone() },
             spelling: Spelling::Options,
         })
     }

@@ -120,7 +120,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "seq", "attention", "sequence_parallel", "devices", "nodes", "global_batch", "batch_tokens",
         "micro_batch", "tensor_parallel", "context_parallel", "zero", "reserve", "launchable",
-        "optimizer", "strategy", "precision", "ideal", "fit", "published", "design", "tensor_cores", "width", "depth",
+        "optimizer", "strategy", "precision", "ideal", "efficiency", "fit", "published", "design", "tensor_cores", "width", "depth",
         "vector_cores", "vector_width", "local_kib", "glb_mib", "hbm_gib",
     ])]
     profile: Option<PathBuf>,

@@ -129,6 +129,10 @@ pub struct Asked {
     /// The physics of every design: built-in hardware or a hardware file [default: tpuv4-like]
     #[arg(long, value_name = "NAME|FILE")]
     hardware: Option<String>,
+    /// Whose efficiency every design is assumed to have: ideal, a class (systolic, simt), or built-in
+    /// hardware or a hardware file with a block [default: what --hardware says]
+    #[arg(long, value_name = "NAME|FILE")]
+    efficiency: Option<String>,
     /// throughput, throughput-per-area or energy-per-token [default: throughput]
     #[arg(long, value_name = "GOAL")]
     objective: Option<String>,
@@ -251,6 +255,7 @@ impl Asked {
         file.model = self.model.iter().map(entry).collect();
         file.published = self.published.then_some(true);
         file.hardware.clone_from(&self.hardware);
+        file.efficiency.clone_from(&self.efficiency);
         let job = &mut file.job;
         job.devices = self.devices;
         job.global_batch = self.global_batch;

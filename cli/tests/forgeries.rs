@@ -249,6 +249,22 @@ const LIES: &[Lie] = &[
     ("twice the devices", Check, |f| f.times("/request/devices", 2.0)),
     ("another batch", Check, |f| f.set("/request/global_batch", json!(512))),
     ("another objective", Check, |f| f.set("/request/objective", json!("energy-per-token"))),
+    ("the efficiency of a class", Check, |f| {
+        f.at("/request")["efficiency"] = json!({"name": "simt", "text": null});
+    }),
+    ("an efficiency that is none", Check, |f| {
+        f.at("/request")["efficiency"] = json!({"name": "mine", "text": null});
+    }),
+    ("an efficiency without its file", Check, |f| {
+        f.at("/request")["efficiency"] = json!({"name": "mine.toml", "text": null});
+    }),
+    ("times that rest on an assumption", Check, |f| {
+        f.at(&format!("{WINNER}/plan/training"))["basis"] = json!("assumed");
+    }),
+    ("times that rest on runs", Check, |f| {
+        let runs = json!({"stack": "mine", "runs": 12, "interval_per_mille": [990, 1010]});
+        f.at(&format!("{WINNER}/plan/training"))["basis"] = json!({ "calibrated": runs });
+    }),
     ("two models and one result", Check, |f| {
         let model = f.outcome["request"]["models"][0].clone();
         f.at("/request/models").as_array_mut().unwrap().push(model);

@@ -8,6 +8,8 @@ use super::Spelling;
 use crate::hardware::Accelerator;
 use crate::input::Conventions;
 use crate::input::InputError;
+use crate::input::efficiency_choice;
+use crate::input::efficiency_choice::IDEAL;
 use crate::input::hardware::Hardware;
 use crate::input::place;
 use crate::input::source;
@@ -33,8 +35,9 @@ pub struct ChipRequest {
     pub design: Option<String>,
     /// The knobs that were turned.
     pub knobs: BTreeMap<String, u64>,
-    /// Everything as the data sheet says.
-    pub ideal: bool,
+    /// Whose efficiency is assumed in place of the accelerator's own: `ideal`, a class, a built-in
+    /// accelerator or the path of a hardware file.
+    pub efficiency: Option<String>,
     /// How it was written.
     pub spelling: Spelling,
 }
@@ -52,8 +55,9 @@ impl ChipRequest {
                 knobs.insert(name.to_owned(), value);
             }
         }
-        let ideal = given.switch("ideal")?;
-        Ok(Self { design, knobs, ideal, spelling: Spelling::Keywords })
+        let efficiency = given.take("efficiency")?;
+        let efficiency = if given.switch("ideal")? { Some(IDEAL.into()) } else { efficiency };
+        Ok(Self { design, knobs, efficiency, spelling: Spelling::Keywords })
     }
 
     /// Whether an accelerator was named or changed at all.
@@ -83,7 +87,19 @@ impl ChipRequest {
     ) -> Result<(Hardware, Accelerator), Refusal> {
         let source = self.source(read)?;
         let place = self.spelling.of("design");
-        Ok(place::accelerator(&source, &self.knobs, (conventions, self.ideal), &place)?)
+        let efficiency = self.efficiency(read)?;
+        let given = (conventions, efficiency.as_ref());
+        Ok(place::accelerator(&source, &self.knobs, given, &place)?)
+    }
+
+    /// Whose efficiency is assumed, with its text where it is a file.
+    ///
+    /// # Errors
+    /// What cannot be read, is not known, or holds no efficiency.
+    pub fn efficiency(&self, read: &Reader) -> Result<Option<Source>, InputError> {
+        let place = self.spelling.of("efficiency");
+        let chosen = |name: &String| efficiency_choice::source(name, &place, read);
+        self.efficiency.as_ref().map(chosen).transpose()
     }
 }
 

@@ -32,6 +32,8 @@ use crate::model::op::Op;
 use crate::parallel::Setting;
 use crate::parallel::Share;
 use crate::parallel::shard;
+use crate::plan::Basis;
+use crate::report::basis;
 use crate::report::estimate::MatmulAnswer;
 use crate::report::estimate::OpAnswer;
 use crate::report::estimate::PassAnswer;
@@ -150,8 +152,12 @@ impl EstimateRequest {
         Ok(ModelEstimate {
             name: name.to_owned(),
             title: format!(
-                "{name} on {}: sequence {}, micro-batch {}, tensor parallel {}",
-                hardware.name, setting.sequence, setting.micro_batch, setting.tensor_parallel
+                "{name} on {}: sequence {}, micro-batch {}, tensor parallel {}, resting on {}",
+                hardware.name,
+                setting.sequence,
+                setting.micro_batch,
+                setting.tensor_parallel,
+                basis::words(Basis::of(&hardware.physics, Precision::Bf16).as_ref())
             ),
             share,
             chip,

@@ -17,8 +17,10 @@ use crate::model::Precision;
 use crate::parallel;
 use crate::parallel::LayerShare;
 use crate::parallel::Setting;
+use crate::plan::Basis;
 use crate::profile::pass::PassGraph;
 use crate::profile::pass::costs;
+use crate::report::basis;
 use crate::report::quantity;
 use crate::report::schedule::View;
 use crate::schedule::Limits;
@@ -120,7 +122,10 @@ impl LayerRequest {
             devices: self.training.tensor_parallel,
             network: hardware.physics.reached_network(),
         };
-        let ground = Ground { request: self, hardware: &hardware.name, chip: &chip, cluster };
+        let basis = Basis::of(&hardware.physics, Precision::Bf16);
+        let rests_on = basis::words(basis.as_ref());
+        let named = (hardware.name.as_str(), rests_on.as_str());
+        let ground = Ground { request: self, named, chip: &chip, cluster };
         let passes = [Pass::Forward, Pass::Backward];
         for pass in passes.into_iter().filter(|&pass| self.pass.unwrap_or(pass) == pass) {
             ground.pass_of(&share.kinds[kind], pass, effort, tell)?;
@@ -132,7 +137,8 @@ impl LayerRequest {
 /// Where a layer runs.
 struct Ground<'a> {
     request: &'a LayerRequest,
-    hardware: &'a str,
+    /// The hardware, and what its times rest on.
+    named: (&'a str, &'a str),
     chip: &'a Accelerator,
     cluster: Cluster,
 }
@@ -181,14 +187,15 @@ impl Ground<'_> {
     fn title(&self, layer: &str, pass: &str) -> String {
         let design = self.chip.design();
         format!(
-            "{} {layer} {pass} on {}: {} tensor cores {}x{}, {} vector cores x{}",
+            "{} {layer} {pass} on {}: {} tensor cores {}x{}, {} vector cores x{}, resting on {}",
             self.request.model,
-            self.hardware,
+            self.named.0,
             design.tensor_cores,
             design.width,
             design.depth,
             design.vector_cores,
             design.vector_width,
+            self.named.1,
         )
     }
 }

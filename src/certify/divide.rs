@@ -13,6 +13,7 @@ use crate::parallel::Share;
 use crate::parallel::is_legal;
 use crate::parallel::legal_widths;
 use crate::parallel::shard;
+use crate::parallel::zero::ParameterBytes;
 use crate::parallel::zero::Zero;
 use crate::parallel::zero::with_exchanges;
 use crate::plan::Limits;
@@ -96,7 +97,8 @@ impl Asked<'_> {
             zero @ (Zero::Gradients | Zero::Weights) => {
                 let replicas = strategy.data_parallel.saturating_mul(share.setting.context);
                 let shards = strategy.shards.map_or(replicas, |shards| shards.min(replicas));
-                with_exchanges(&share, zero, shards, self.optimizer.into())
+                let bytes = ParameterBytes::new(self.optimizer, &self.stack);
+                with_exchanges(&share, zero, shards, bytes)
             }
         })
     }

@@ -107,7 +107,7 @@ fn sent(batch: &Batch) -> u128 {
 fn exchanged(batch: &Batch, replicas: u64, shards: u64) -> u128 {
     let Batch { profile, job, placement, .. } = batch;
     let parameters: u128 = profile.layers().map(|layer| u128::from(layer.parameters)).sum();
-    let gradients = parameters * u128::from(job.per_parameter.gradient);
+    let gradients = parameters * u128::from(job.per_parameter.reduced());
     let weights = parameters * u128::from(job.per_parameter.weight);
     let (replicas, shards) = (u128::from(replicas), u128::from(shards.max(1)));
     let groups = replicas / shards;

@@ -48,7 +48,7 @@ impl Exchanged {
         if published || !one_by_one || fewest * context < 2 {
             return Self::default();
         }
-        let bytes: ParameterBytes = asked.optimizer.into();
+        let bytes = ParameterBytes::new(asked.optimizer, &asked.stack);
         let members = fewest * context..=most * context;
         let stride = divided.share.setting.tensor_parallel;
         let totals = |kind: CollectiveKind, each: Bytes| {

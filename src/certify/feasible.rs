@@ -84,6 +84,7 @@ impl<'a> Holding<'a> {
                 per_parameter: PerParameter {
                     weight: optimizer.weight().0,
                     gradient: optimizer.gradient().0,
+                    exchanged: asked.stack.gradient_bytes.map(u64::from),
                     state: optimizer.state().0,
                     step_per_gibi: 0,
                 },

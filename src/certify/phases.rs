@@ -428,7 +428,7 @@ fn state(asked: &Asked, divided: &Divided, zero: Zero, pipelines: u64) -> u128 {
     let layer = &share.kinds[most_frequent(&share.sequence)];
     let replicas = pipelines * share.setting.context;
     let shards = u128::from(asked.space.shards.unwrap_or(replicas).max(1));
-    let bytes: ParameterBytes = asked.optimizer.into();
+    let bytes = ParameterBytes::new(asked.optimizer, &asked.stack);
     let part = |each: u64, from: Zero| {
         let whole = u128::from(layer.parameters) * u128::from(each);
         if zero >= from { whole / shards } else { whole }

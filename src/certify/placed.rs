@@ -152,6 +152,7 @@ fn job(path: &str, around: &Around, share: &Share) -> Result<Job, FalseClaim> {
         per_parameter: PerParameter {
             weight: optimizer.weight().0,
             gradient: optimizer.gradient().0,
+            exchanged: asked.stack.gradient_bytes.map(u64::from),
             state: optimizer.state().0,
             step_per_gibi: step.time.0,
         },

@@ -31,6 +31,8 @@ pub struct Efficiency {
     /// What an all-reduce inside a node pays, a gather or scatter half of it; `None` for the latency
     /// of the links.
     pub collective: Option<Time>,
+    /// What an exchange inside a node pays beside that for each step of its ring.
+    pub step: Time,
     /// What an exchange across nodes pays for each doubling of its members; `None` likewise.
     pub between_step: Option<Time>,
     /// Thousandths of tensor-parallel exchanges that run behind computation.
@@ -38,6 +40,8 @@ pub struct Efficiency {
     /// Thousandths of the exchange of gradients and new weights that run behind passes; `None` where
     /// they follow from the schedule.
     pub gradients_hidden: Option<u16>,
+    /// Bytes of a gradient as replicas exchange it; `None` for as many as it is summed up in.
+    pub gradient_bytes: Option<u8>,
     /// Which work runs together.
     pub kernels: Kernels,
 }
@@ -53,9 +57,11 @@ impl Efficiency {
         between: 1000,
         launch: Time::ZERO,
         collective: None,
+        step: Time::ZERO,
         between_step: None,
         tensor_hidden: 0,
         gradients_hidden: None,
+        gradient_bytes: None,
         kernels: Kernels::FusedIdeal,
     };
 
@@ -66,6 +72,7 @@ impl Efficiency {
             precision,
             tensor_hidden: self.tensor_hidden,
             gradients_hidden: self.gradients_hidden,
+            gradient_bytes: self.gradient_bytes,
         }
     }
 
@@ -146,6 +153,16 @@ mod tests {
         let across = Group::along(8, 8);
         near(time(CollectiveKind::AllReduce, across), gib(14, 8, 20_000) + us(60));
         assert_eq!(Efficiency::IDEAL.network(&network), network);
+        let stepwise = Efficiency { step: us(8), ..block }.network(&network);
+        let more = |kind, group| {
+            let exchange = Exchange::Collective(kind);
+            let found = stepwise.topology().time(exchange, Bytes(1 << 30), group, 64);
+            found.0 - time(kind, group).0
+        };
+        assert_eq!(more(CollectiveKind::AllGather, inside), us(7 * 8).0);
+        assert_eq!(more(CollectiveKind::AllGather, Group::along(2, 1)), us(8).0);
+        assert_eq!(more(CollectiveKind::AllReduce, inside), us(14 * 8).0);
+        assert_eq!(more(CollectiveKind::AllReduce, across), 0);
     }
 
     #[test]

@@ -64,6 +64,8 @@ pub struct Physics {
     pub network: Network,
     /// What hardware and software reach of all that.
     pub efficiency: Efficiency,
+    /// The class or the part whose efficiency that is, where it is not the design's own.
+    pub efficiency_from: Option<String>,
     /// Which runs of the design that these are written for say so.
     pub calibrations: Vec<Calibration>,
 }

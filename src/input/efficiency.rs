@@ -25,9 +25,11 @@ pub(super) struct RawEfficiency {
     between: Option<f64>,
     launch_us: Option<f64>,
     collective_us: Option<f64>,
+    step_us: Option<f64>,
     between_us: Option<f64>,
     tp_hidden: Option<f64>,
     dp_hidden: Option<f64>,
+    grad_bytes: Option<u64>,
     #[serde(default)]
     calibrated: Vec<RawCalibration>,
 }
@@ -77,9 +79,11 @@ impl RawEfficiency {
             between: fraction("between", self.between)?,
             launch: time("launch_us", self.launch_us)?.unwrap_or(Time::ZERO),
             collective: time("collective_us", self.collective_us)?,
+            step: time("step_us", self.step_us)?.unwrap_or(Time::ZERO),
             between_step: time("between_us", self.between_us)?,
             tensor_hidden: hidden("tp_hidden", self.tp_hidden)?.unwrap_or(0),
             gradients_hidden: hidden("dp_hidden", self.dp_hidden)?,
+            gradient_bytes: self.grad_bytes.map(|bytes| gradient_bytes(bytes, file)).transpose()?,
             kernels: self.kernels.as_deref().map_or(Ok(Kernels::FusedIdeal), |name| {
                 Kernels::named(name).ok_or_else(|| InputError::Unknown {
                     file: file.to_owned(),
@@ -91,6 +95,19 @@ impl RawEfficiency {
         };
         let calibrated = self.calibrated.iter().map(|raw| raw.read(file));
         Ok((efficiency, calibrated.collect::<Result<_, _>>()?))
+    }
+}
+
+/// Bytes in which gradients are exchanged: numbers of 8, 16 or 32 bits.
+fn gradient_bytes(found: u64, file: &str) -> Result<u8, InputError> {
+    match found {
+        1 => Ok(1),
+        2 => Ok(2),
+        4 => Ok(4),
+        _ => {
+            let field = Field::new(file, "efficiency.grad_bytes");
+            Err(field.value(&found.to_string(), "is no size of numbers", "allowed are 1, 2 and 4"))
+        }
     }
 }
 
@@ -157,9 +174,12 @@ pub fn block(
         line(key, part(thousandths).to_string());
     }
     line("launch_us", us(efficiency.launch).to_string());
-    for (key, time) in
-        [("collective_us", efficiency.collective), ("between_us", efficiency.between_step)]
-    {
+    let step = Some(efficiency.step).filter(|&step| step > Time::ZERO);
+    for (key, time) in [
+        ("collective_us", efficiency.collective),
+        ("step_us", step),
+        ("between_us", efficiency.between_step),
+    ] {
         if let Some(time) = time {
             line(key, us(time).to_string());
         }
@@ -167,6 +187,9 @@ pub fn block(
     line("tp_hidden", part(efficiency.tensor_hidden).to_string());
     if let Some(hidden) = efficiency.gradients_hidden {
         line("dp_hidden", part(hidden).to_string());
+    }
+    if let Some(bytes) = efficiency.gradient_bytes {
+        line("grad_bytes", bytes.to_string());
     }
     for Calibration { precision, stack, runs, date, interval } in calibrated {
         let _ = writeln!(text, "\n[[efficiency.calibrated]]\nprecision = \"{}\"", precision.name());
@@ -217,7 +240,7 @@ mod tests {
 
     const BLOCK: &str = "[efficiency]\nkernels = \"megatron\"\nmatmul = 0.75\nmatmul_fp8 = 0.5\n\
         attention = 0.5\nmemory = 0.6\nlink = 0.76\nbetween = 0.8\nlaunch_us = 5\n\
-        collective_us = 40\nbetween_us = 20\ntp_hidden = 0.7\ndp_hidden = 0\n\n\
+        collective_us = 40\nstep_us = 8\nbetween_us = 20\ntp_hidden = 0.7\ndp_hidden = 0\ngrad_bytes = 2\n\n\
         [[efficiency.calibrated]]\nprecision = \"bf16\"\nstack = \"mine\"\nruns = 12\n\
         date = \"2026-11\"\ninterval_80 = [0.95, 1.04]\n";
 
@@ -268,6 +291,7 @@ mod tests {
             ("\"megatron\"", "\"megatorn\"", "did you mean `megatron`"),
             ("tp_hidden", "tp_hiden", "unknown field `tp_hiden`"),
             ("[0.95, 1.04]", "[1.04, 0.95]", "give the lower figure first"),
+            ("grad_bytes = 2", "grad_bytes = 3", "allowed are 1, 2 and 4"),
             ("precision = \"bf16\"", "precision = \"bf8\"", "known are bf16, fp8"),
         ] {
             assert!(BLOCK.contains(from), "{from}");

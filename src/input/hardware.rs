@@ -374,6 +374,7 @@ fn physics(found: &RawFile, file: &str) -> Result<Physics, InputError> {
         beside_uw: 0,
         network: found.network.read(file)?,
         efficiency: Efficiency::IDEAL,
+        efficiency_from: None,
         calibrations: Vec::new(),
     })
 }

@@ -9,6 +9,7 @@ mod chip;
 pub mod conventions;
 pub mod decimal;
 pub mod efficiency;
+pub mod efficiency_choice;
 mod error;
 mod fields;
 pub mod graph;

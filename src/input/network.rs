@@ -113,6 +113,7 @@ fn levels(raw: &[RawLevel], file: &str) -> Result<Network, InputError> {
             efficiency: u16::try_from(efficiency).expect("at most a thousand thousandths"),
             reduces_in_switch: level.reduces_in_switch,
             startup: None,
+            step: Time::ZERO,
         });
     }
     let levels = Levels::new(&levels).expect("every number of every level was just checked");

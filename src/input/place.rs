@@ -8,6 +8,7 @@ use super::InputError;
 use super::batch::DEFAULT_BATCH_TOKENS;
 use super::batch::default_sequence;
 use super::batch::nearest_batch;
+use super::efficiency_choice;
 use super::hardware::Hardware;
 use super::hardware::preset;
 use super::network;
@@ -24,7 +25,6 @@ use crate::hardware::Accelerator;
 use crate::hardware::Candidate;
 use crate::hardware::Cluster;
 use crate::hardware::Design;
-use crate::hardware::Efficiency;
 use crate::hardware::Knob;
 use crate::hardware::chip::PublishedFigures;
 use crate::hardware::network::Network;
@@ -146,7 +146,7 @@ pub fn question(
         attention,
         masked: conventions.masked,
         precision: Precision::Bf16,
-        ideal: false,
+        efficiency: None,
         time_model: conventions.time_model,
         rule: conventions.rule,
     })
@@ -198,9 +198,9 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
         None => super::model(&question.model.name)?,
     };
     deep_enough(&question.space, &model, file)?;
-    let Question { hardware, knobs, published, ideal, .. } = &question;
+    let Question { hardware, knobs, published, efficiency, .. } = &question;
     let (hardware, chip) =
-        accelerator(hardware, knobs, (Conventions::of(*published), *ideal), file)?;
+        accelerator(hardware, knobs, (Conventions::of(*published), efficiency.as_ref()), file)?;
     hardware.computes_in(question.precision, &Field::new(file, "precision"))?;
     let field = Field::new(file, "devices");
     network::reaches(&hardware.physics.network, question.devices, &field)?;
@@ -282,7 +282,7 @@ pub fn plan(planner: &Planner, chip: &Accelerator, question: &Question, best: &B
 pub fn accelerator(
     Source { name, text }: &Source,
     knobs: &BTreeMap<String, u64>,
-    (conventions, ideal): (&Conventions, bool),
+    (conventions, efficiency): (&Conventions, Option<&Source>),
     file: &str,
 ) -> Result<(Hardware, Accelerator), InputError> {
     let mut found = match text {
@@ -299,9 +299,7 @@ pub fn accelerator(
         found.making = None;
     }
     found = found.in_process(file)?;
-    if ideal {
-        found.physics.efficiency = Efficiency::IDEAL;
-    }
+    efficiency_choice::assume(efficiency, &mut found, file)?;
     if !knobs.is_empty() {
         // Another design was not measured.
         found.physics.calibrations.clear();
@@ -364,9 +362,9 @@ fn deep_enough(space: &StrategySpace, model: &Model, file: &str) -> Result<(), I
 
 fn validate(question: &Question, file: &str) -> Result<(), InputError> {
     let field = |name: &str| Field::new(file, name);
-    for (name, Source { name: found, text }) in
-        [("model", &question.model), ("hardware", &question.hardware)]
-    {
+    let sources = [("model", &question.model), ("hardware", &question.hardware)];
+    let efficiency = question.efficiency.iter().map(|chosen| ("efficiency", chosen));
+    for (name, Source { name: found, text }) in sources.into_iter().chain(efficiency) {
         if source::is_path(found) != text.is_some() || printable(found) != *found {
             let allowed = "give a built-in name, or the path of a file with its text";
             return Err(field(name).value(&printable(found), "is not one of the two", allowed));

@@ -421,6 +421,7 @@ impl ProfileFile {
             per_parameter: PerParameter {
                 weight: 1,
                 gradient: 1,
+                exchanged: None,
                 state: self.state,
                 step_per_gibi: 0,
             },

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::InputError;
 use super::batch::LONGEST_DEFAULT_SEQUENCE;
 use super::conventions::Conventions;
+use super::efficiency_choice;
 use super::hardware;
 use super::network;
 use super::numbers::Field;
@@ -58,6 +59,7 @@ pub struct RequestFile {
     pub model: Vec<ModelEntry>,
     pub published: Option<bool>,
     pub hardware: Option<String>,
+    pub efficiency: Option<String>,
     pub job: JobTable,
     pub space: RawSpace,
     pub search: SearchTable,
@@ -144,6 +146,7 @@ impl RequestFile {
         }
         under.published = self.published.or(under.published);
         under.hardware = self.hardware.or(under.hardware);
+        under.efficiency = self.efficiency.or(under.efficiency);
         overlay!(self.job, under.job; devices, global_batch, micro_batches, tensor_parallel, recompute,
             optimizer, attention, sequence_parallel, context_parallel, zero, strategy, launchable, reserve,
             time_model, rule);
@@ -158,7 +161,9 @@ impl RequestFile {
         for entry in &mut self.model {
             entry.name = source::beside(folder, &entry.name);
         }
-        self.hardware = self.hardware.map(|name| source::beside(folder, &name));
+        let beside = |name: String| source::beside(folder, &name);
+        self.hardware = self.hardware.map(beside);
+        self.efficiency = self.efficiency.map(beside);
         self
     }
 
@@ -189,6 +194,7 @@ impl RequestFile {
         let request = Request {
             models: asked,
             hardware: Source { name: source::printable(name), text },
+            efficiency: self.efficiency(file, read)?,
             devices: job.devices.unwrap_or(1024),
             global_batch: job.global_batch.unwrap_or(4096),
             strategies: self.strategies(file, default, &models, &asked_sequences)?,
@@ -233,6 +239,13 @@ impl RequestFile {
             power_cap_w: search.power_cap_w,
         };
         validated(request, file)
+    }
+
+    /// Whose efficiency is assumed in place of the hardware's own.
+    fn efficiency(&self, file: &str, read: &Reader) -> Result<Option<Source>, InputError> {
+        let place = format!("{file}: efficiency");
+        let chosen = self.efficiency.as_deref();
+        chosen.map(|name| efficiency_choice::source(name, &place, read)).transpose()
     }
 
     /// What may be chosen on each chip.
@@ -342,10 +355,13 @@ pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
         None => super::model(&model.name),
     });
     let models: Vec<Model> = models.collect::<Result<_, _>>()?;
-    let physics = match &request.hardware.text {
+    let mut physics = match &request.hardware.text {
         Some(text) => hardware::hardware(text, &request.hardware.name)?.physics,
         None => hardware::preset(&request.hardware.name, &format!("{file}: hardware"))?.physics,
     };
+    if let Some(chosen) = &request.efficiency {
+        efficiency_choice::assume_physics(chosen, &mut physics, &format!("{file}: efficiency"))?;
+    }
     for &gib in &request.space.hbm_gib {
         let field = Field::new(file, "space.hbm_gib");
         physics.hbm.knows(gib).map_err(|unknown| {

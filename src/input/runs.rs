@@ -64,6 +64,9 @@ const OPTIONAL: [(&str, &str); 12] = [
     ("note", ""),
 ];
 
+/// Seconds and GiB that somebody may have measured.
+const MEASURED: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
+
 /// What a file holds.
 #[derive(Default)]
 pub struct RunTable {
@@ -184,8 +187,8 @@ impl Row<'_> {
         if text.is_empty() {
             return Ok(None);
         }
-        let found = text.parse::<f64>().ok().filter(|found| found.is_finite() && *found > 0.0);
-        let allowed = "give a number above 0, or nothing";
+        let found = text.parse::<f64>().ok().filter(|found| MEASURED.contains(found));
+        let allowed = "give a number from 1e-9 to 1e9, or nothing";
         found.map(Some).ok_or_else(|| self.wrong(name, "is no measured figure", allowed))
     }
 

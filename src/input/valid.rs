@@ -8,6 +8,7 @@ use super::source::printable;
 use super::space::check_areas;
 use crate::hardware::DesignSpace;
 use crate::hardware::Knob;
+use crate::plan::Source;
 use crate::search::ModelRequest;
 use crate::search::Request;
 
@@ -37,6 +38,9 @@ pub fn validated(request: Request, file: &str) -> Result<Request, InputError> {
     }
     request.models.iter().try_for_each(|model| check.model(model))?;
     check.source("hardware", &request.hardware.name, request.hardware.text.is_some())?;
+    if let Some(Source { name, text }) = &request.efficiency {
+        check.source("efficiency", name, text.is_some())?;
+    }
     check.count("job.devices", request.devices)?;
     check.count("job.global_batch", request.global_batch)?;
     super::space_of::validate(&request.strategies, request.global_batch, file, "job")?;

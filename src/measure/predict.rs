@@ -23,6 +23,7 @@ use crate::parallel::Order;
 use crate::parallel::Setting;
 use crate::parallel::Share;
 use crate::parallel::shard;
+use crate::parallel::zero::ParameterBytes;
 use crate::parallel::zero::Zero;
 use crate::parallel::zero::with_exchanges;
 use crate::plan::Buckets;
@@ -231,7 +232,8 @@ impl Prepared {
         let mut share = shard(&run.model, setting)?;
         if run.zero >= Zero::Gradients {
             let replicas = run.data * run.context;
-            share = with_exchanges(&share, run.zero, replicas, Optimizer::AdamMixed.into());
+            let bytes = ParameterBytes::new(Optimizer::AdamMixed, &setting.stack);
+            share = with_exchanges(&share, run.zero, replicas, bytes);
         }
         let buckets = match efficiency.gradients_hidden {
             Some(per_mille) => Buckets::Hidden { per_mille },

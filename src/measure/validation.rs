@@ -55,8 +55,9 @@ pub struct Validation {
     pub predicted: Vec<Predicted>,
     /// Runs that had nothing to be fitted on.
     pub unfitted: Vec<usize>,
-    /// Every fit that was made.
-    pub fits: Vec<Fit>,
+    /// Every fit that was made with what runs it is of; none where models are left out in turn, whose
+    /// fits are much alike.
+    pub fits: Vec<(String, Fit)>,
     /// Of times.
     pub time: Option<Figures>,
     /// The same of each baseline.
@@ -240,7 +241,13 @@ fn predict(
         let baselines = [0, 1].map(|which| peak[which] / reached[which]);
         found.predicted.push(Predicted { at, prediction, scalars: fit.scalars, baselines });
     }
-    found.fits.push(fit);
+    if ranges == Ranges::Found {
+        let run = tested.first().map(|&at| &bench.runs[at].run);
+        let of = run.map_or_else(String::new, |run| {
+            format!("{} in {}, {}", run.hardware, run.precision.name(), run.stack)
+        });
+        found.fits.push((of, fit));
+    }
 }
 
 /// The figures of all predictions.

@@ -84,6 +84,8 @@ pub struct Stack {
     /// Thousandths of the exchange of gradients and new weights that run behind passes; `None`
     /// where they follow from the schedule.
     pub gradients_hidden: Option<u16>,
+    /// Bytes of a gradient as replicas exchange it; `None` for as many as it is summed up in.
+    pub gradient_bytes: Option<u8>,
 }
 
 impl Stack {
@@ -94,5 +96,6 @@ impl Stack {
         precision: Precision::Bf16,
         tensor_hidden: 0,
         gradients_hidden: None,
+        gradient_bytes: None,
     };
 }

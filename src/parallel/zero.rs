@@ -15,6 +15,7 @@ use super::Share;
 use crate::graph::Dag;
 use crate::model::Axis;
 use crate::model::Optimizer;
+use crate::model::Stack;
 use crate::model::op::Collective;
 use crate::model::op::CollectiveKind;
 use crate::model::op::Op;
@@ -95,12 +96,13 @@ pub struct ParameterBytes {
     pub state: Bytes,
 }
 
-impl From<Optimizer> for ParameterBytes {
-    /// Gradients are exchanged as they are summed up.
-    fn from(optimizer: Optimizer) -> Self {
+impl ParameterBytes {
+    /// Gradients are exchanged as they are summed up, unless the software does otherwise.
+    pub fn new(optimizer: Optimizer, stack: &Stack) -> Self {
         let gradient = optimizer.gradient();
         let (weight, state) = (optimizer.weight(), optimizer.state());
-        Self { weight, gradient, reduced: gradient, state }
+        let reduced = stack.gradient_bytes.map_or(gradient, |bytes| Bytes(bytes.into()));
+        Self { weight, gradient, reduced, state }
     }
 }
 

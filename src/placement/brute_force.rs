@@ -206,6 +206,7 @@ fn instance(noise: &mut Noise, n_most: u64, branches: bool) -> Instance {
         per_parameter: PerParameter {
             weight: 1,
             gradient: 1 + noise.below(2),
+            exchanged: noise.one_in(3).then(|| 1 + noise.below(3)),
             state: noise.below(2),
             step_per_gibi: noise.below(3) << 30,
         },

@@ -173,6 +173,8 @@ pub struct Training {
 pub enum Basis {
     /// An efficiency that no run of this design and precision was measured for.
     Assumed,
+    /// The efficiency of a class of designs, or of another part.
+    TakenFrom(String),
     /// Measured runs.
     Calibrated {
         /// The software that ran.
@@ -199,7 +201,10 @@ impl Basis {
 
     /// Of any other design in the same physics: what was measured of one is assumed of another.
     pub fn of_another(physics: &Physics) -> Option<Self> {
-        (physics.efficiency != Efficiency::IDEAL).then_some(Self::Assumed)
+        (physics.efficiency != Efficiency::IDEAL).then(|| match &physics.efficiency_from {
+            Some(name) => Self::TakenFrom(name.clone()),
+            None => Self::Assumed,
+        })
     }
 }
 
@@ -260,6 +265,11 @@ impl Training {
     /// Sequences per second where a batch takes `seconds`.
     pub fn sequences_per_second(&self, seconds: f64) -> f64 {
         self.global_batch as f64 / seconds
+    }
+
+    /// Tokens per second where a batch takes `seconds`.
+    pub fn tokens_per_second(&self, seconds: f64) -> f64 {
+        self.sequences_per_second(seconds) * self.sequence as f64
     }
 
     /// The share of the peak of `devices` that the model's own operations make up.

@@ -44,12 +44,22 @@ impl std::fmt::Display for TimeModel {
 pub struct PerParameter {
     /// Size of the parameter itself.
     pub weight: u64,
-    /// Size of its gradient: what data-parallel devices exchange.
+    /// Size of its gradient.
     pub gradient: u64,
+    /// Size of the gradient as data-parallel devices exchange it, where that is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchanged: Option<u64>,
     /// Size of what the optimizer keeps.
     pub state: u64,
     /// Ticks of the optimizer step for every 2³⁰ parameters.
     pub step_per_gibi: u64,
+}
+
+impl PerParameter {
+    /// Size of the gradient as data-parallel devices exchange it.
+    pub fn reduced(&self) -> u64 {
+        self.exchanged.unwrap_or(self.gradient)
+    }
 }
 
 /// Which gradients are exchanged together while the last backward pass still runs.
@@ -137,7 +147,7 @@ impl Job {
         ParameterBytes {
             weight: Bytes(per.weight),
             gradient: Bytes(per.gradient),
-            reduced: Bytes(per.gradient),
+            reduced: Bytes(per.reduced()),
             state: Bytes(per.state),
         }
     }
@@ -167,7 +177,7 @@ impl Job {
 
     /// Ticks that no number of copies among these can beat for the same exchange.
     pub fn least_exchange(&self, parameters: u64, width: u64, copies: RangeInclusive<u64>) -> u64 {
-        let size = parameters * self.per_parameter.gradient;
+        let size = parameters * self.per_parameter.reduced();
         self.links.least_all_reduce(size, width, copies, self.devices)
     }
 
@@ -187,14 +197,15 @@ impl Job {
                 return Err(Flaw::Count { what, found });
             }
         }
-        let PerParameter { weight, gradient, state, step_per_gibi } = self.per_parameter;
-        if [weight, gradient, state].iter().any(|&size| size > Self::LARGEST_COUNT) {
+        let PerParameter { weight, gradient, state, step_per_gibi, .. } = self.per_parameter;
+        let reduced = self.per_parameter.reduced();
+        if [weight, gradient, reduced, state].iter().any(|&size| size > Self::LARGEST_COUNT) {
             return Err(Flaw::TooLarge { what: "parameters' sizes" });
         }
         let sum = |of: fn(&Profile) -> u128| of(profile);
         let parameters =
             sum(|p| p.layers().map(|l| u128::from(l.parameters)).sum()) + u128::from(profile.tied);
-        let gradients = parameters * u128::from(gradient);
+        let gradients = parameters * u128::from(gradient.max(reduced));
         if gradients > Profile::LARGEST {
             return Err(Flaw::TooLarge { what: "gradients" });
         }

@@ -55,9 +55,9 @@ pub struct Question {
     /// In which numbers matmuls compute.
     #[serde(default, skip_serializing_if = "Precision::is_usual")]
     pub precision: Precision,
-    /// Whether everything is as the data sheet says, whatever the hardware's efficiency block.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ideal: bool,
+    /// Whose efficiency is assumed in place of the hardware's own: `ideal`, a class, or a part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efficiency: Option<Source>,
     /// How the time of a batch is defined.
     pub time_model: TimeModel,
     /// What a spread operator leaves to others.

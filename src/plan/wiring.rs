@@ -65,7 +65,7 @@ impl<'a> Wiring<'a> {
 
     /// Ticks until replicas have added up the gradients of so many parameters, each what it needs.
     pub fn reduce(&self, parameters: u64) -> u64 {
-        let size = parameters.saturating_mul(self.job.per_parameter.gradient);
+        let size = parameters.saturating_mul(self.job.per_parameter.reduced());
         match self.zero {
             Zero::Nothing => self.collective(CollectiveKind::AllReduce, size, self.replicas),
             Zero::State | Zero::Gradients | Zero::Weights => {
@@ -83,7 +83,7 @@ impl<'a> Wiring<'a> {
 
     /// The same for the copies of shards alone, where shards are added up in every micro-batch.
     pub fn reduce_copies(&self, parameters: u64) -> u64 {
-        let size = parameters.saturating_mul(self.job.per_parameter.gradient);
+        let size = parameters.saturating_mul(self.job.per_parameter.reduced());
         self.among_copies(size.div_ceil(self.n_shards()))
     }
 
@@ -101,7 +101,7 @@ impl<'a> Wiring<'a> {
             return 0;
         }
         let group = Group::along(2, self.order.stride(&self.grid, Axis::Pipeline) * apart);
-        let size = tied.saturating_mul(self.job.per_parameter.gradient);
+        let size = tied.saturating_mul(self.job.per_parameter.reduced());
         self.collective(CollectiveKind::AllReduce, size, group)
     }
 

@@ -200,6 +200,7 @@ pub fn job(
         per_parameter: PerParameter {
             weight: optimizer.weight().0,
             gradient: optimizer.gradient().0,
+            exchanged: chip.efficiency().gradient_bytes.map(u64::from),
             state: optimizer.state().0,
             step_per_gibi: step.time.0,
         },

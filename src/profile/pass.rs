@@ -248,6 +248,7 @@ mod tests {
             static_uw_per_mm2: 1,
             beside_uw: 0,
             efficiency: crate::hardware::Efficiency::IDEAL,
+            efficiency_from: None,
             calibrations: Vec::new(),
             network: Network::flat(Link { bandwidth: rate, latency: Time(0) }),
         };

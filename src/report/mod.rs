@@ -2,6 +2,7 @@
 //!
 //! Not here: where the text goes (see the doors), and any decision about it.
 
+pub mod basis;
 pub mod course;
 pub mod design;
 pub mod designs_csv;

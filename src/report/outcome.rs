@@ -3,6 +3,7 @@
 use std::io;
 use std::io::Write;
 
+use super::basis;
 use super::placement::described;
 use super::quantity::bytes;
 use super::quantity::grouped;
@@ -146,6 +147,8 @@ fn plan(result: &ModelResult, outcome: &Outcome, out: &mut dyn Write) -> io::Res
         None => String::new(),
     };
     writeln!(out, "  {:<16}{}{simulated}", "time per batch", span(result.time_per_batch_s))?;
+    let basis = result.plan.training.as_ref().and_then(|training| training.basis.as_ref());
+    writeln!(out, "  {:<16}{}", "resting on", basis::words(basis))?;
     writeln!(
         out,
         "  {:<16}{} sequences/s, {} tokens/s, {} tokens/s per device",

@@ -113,10 +113,12 @@ pub fn memory(all: &[Titled], out: &mut dyn Write) -> io::Result<()> {
 /// The scalars of every fit, and how well each is known.
 pub fn fits(all: &[Titled], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nfitted scalars")?;
-    // Of models left out in turn there is a fit for each, much alike.
-    for Titled { set, split, found } in all.iter().filter(|one| one.found.fits.len() == 1) {
-        for fit in &found.fits {
+    for Titled { set, split, found } in all {
+        for (of, fit) in &found.fits {
             write!(out, "{set:<34} {split:<30} ")?;
+            if found.fits.len() > 1 {
+                write!(out, "{of}: ")?;
+            }
             scalars(fit, out)?;
         }
     }

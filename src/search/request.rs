@@ -27,6 +27,10 @@ pub struct Request {
     pub models: Vec<ModelRequest>,
     /// The physics of every design: a built-in hardware's name, or a user's file with its text.
     pub hardware: Source,
+    /// Whose efficiency every design is assumed to have in place of the hardware's own: `ideal`, a
+    /// class, or a part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efficiency: Option<Source>,
     /// Accelerators at hand.
     pub devices: u64,
     /// Sequences in a batch.

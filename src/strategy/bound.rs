@@ -306,7 +306,7 @@ fn pipeline_bound(
             TimeModel::OneForwardOneBackward => layer.working.0,
         },
     };
-    let bytes: ParameterBytes = terms.optimizer.into();
+    let bytes = ParameterBytes::new(terms.optimizer, &terms.stack);
     let known = RefCell::new(BTreeMap::new());
     let exchanges = |zero: Zero, pipelines: &RangeInclusive<u64>| {
         let key = (zero, *pipelines.start(), *pipelines.end());

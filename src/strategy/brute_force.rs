@@ -116,6 +116,7 @@ fn physics(noise: &mut Noise) -> Physics {
         static_uw_per_mm2: noise.of(&[0, 150_000, 5_000_000]),
         beside_uw: noise.of(&[0, 4_000_000]),
         efficiency: efficiency(noise),
+        efficiency_from: None,
         calibrations: Vec::new(),
         network: network(noise),
     }
@@ -185,9 +186,11 @@ fn efficiency(noise: &mut Noise) -> Efficiency {
         between: noise.of(&[1000, 500]),
         launch: noise.of(&[Time(0), Time(5_000_000)]),
         collective: time(noise),
+        step: noise.of(&[Time(0), Time(2_000_000)]),
         between_step: time(noise),
         tensor_hidden: noise.of(&[0, 700, 1000]),
         gradients_hidden: noise.of(&[None, Some(0), Some(900)]),
+        gradient_bytes: noise.of(&[None, Some(1), Some(2), Some(4)]),
         kernels: noise.of(&[Kernels::FusedIdeal, Kernels::Megatron]),
     }
 }

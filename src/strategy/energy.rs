@@ -124,7 +124,7 @@ impl BatchEnergy<'_> {
         let shards = shape.shards.map_or(replicas, u128::from);
         let per = &self.job.per_parameter;
         let parameters = u128::from(self.parameters);
-        let gradients = parameters * u128::from(per.gradient);
+        let gradients = parameters * u128::from(per.reduced());
         let weights = parameters * u128::from(per.weight);
         let among_shards = match shape.zero {
             Zero::Nothing => 2 * (replicas - 1) * gradients,

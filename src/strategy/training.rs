@@ -39,6 +39,7 @@ use crate::parallel::frameworks::RepeatedLayers;
 use crate::parallel::is_legal;
 use crate::parallel::legal_widths;
 use crate::parallel::shard;
+use crate::parallel::zero::ParameterBytes;
 use crate::parallel::zero::Zero;
 use crate::parallel::zero::with_exchanges;
 use crate::placement::Choices;
@@ -180,7 +181,8 @@ impl Training {
         let made = known.entry((at, sharded)).or_insert_with(|| {
             let replicas = sharded.data_parallel * plain.share.setting.context;
             let shards = terms.space.shards.unwrap_or(replicas);
-            let share = with_exchanges(&plain.share, sharded.zero, shards, terms.optimizer.into());
+            let bytes = ParameterBytes::new(terms.optimizer, &terms.stack);
+            let share = with_exchanges(&plain.share, sharded.zero, shards, bytes);
             Arc::new(Division::new(share, terms.options.vector_costs, plain.cluster))
         });
         Arc::clone(made)

@@ -204,7 +204,7 @@ impl PlaceRequest {
         };
         let mut question = place::question(&basics, conventions, read)?;
         question.knobs.clone_from(&self.chip.knobs);
-        question.ideal = self.chip.ideal;
+        question.efficiency = self.chip.efficiency(read)?;
         question.precision = self.precision.unwrap_or_default();
         question.optimizer = self.optimizer.unwrap_or(question.optimizer);
         question.time_model = self.time_model.unwrap_or(question.time_model);

@@ -103,6 +103,7 @@ pub(super) fn physics() -> Physics {
         beside_uw: 0,
         network: Network::flat(Link { bandwidth: rate, latency: Time(0) }),
         efficiency: crate::hardware::Efficiency::IDEAL,
+        efficiency_from: None,
         calibrations: Vec::new(),
     }
 }

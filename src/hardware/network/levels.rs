@@ -38,12 +38,22 @@ pub struct Level {
     /// the members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startup: Option<Time>,
+    /// What an exchange inside units of the innermost level pays beside that for each step of its ring.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub step: Time,
+}
+
+/// Whether nothing is paid, which files leave out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(time: &Time) -> bool {
+    *time == Time::ZERO
 }
 
 impl Level {
     /// A level of so many units joined by links that are used in full.
     pub const fn new(units: Option<u64>, link: Link) -> Self {
-        Self { units, link, efficiency: 1000, reduces_in_switch: false, startup: None }
+        let (startup, step) = (None, Time::ZERO);
+        Self { units, link, efficiency: 1000, reduces_in_switch: false, startup, step }
     }
 
     /// What an exchange reaches.
@@ -146,6 +156,10 @@ impl Levels {
             let efficiency = u32::from(level.efficiency) * u32::from(part) / 1000;
             level.efficiency = u16::try_from(efficiency).unwrap_or(1000).max(1);
             level.startup = if inside { reached.collective } else { reached.between_step };
+            if inside && reached.step > Time::ZERO {
+                level.startup = level.startup.or(Some(Time::ZERO));
+                level.step = reached.step;
+            }
         }
         self
     }
@@ -153,10 +167,15 @@ impl Levels {
     /// What an exchange of so many passes among `members` pays whose outermost level is the one at
     /// this place; `None` for the links' latency.
     fn startup(&self, place: usize, passes: u64, members: u64) -> Option<Time> {
-        let startup = self.levels().nth(place)?.startup?;
+        let level = self.levels().nth(place)?;
+        let startup = level.startup?;
         let doublings = u64::from(members.max(1).next_power_of_two().trailing_zeros());
         let inside = place == 0 && self.levels().count() > 1;
-        Some(if inside { Time((startup * passes).0 / 2) } else { startup * doublings })
+        Some(if inside {
+            Time((startup * passes).0 / 2) + level.step * (passes * members.saturating_sub(1))
+        } else {
+            startup * doublings
+        })
     }
 
     /// Whether some level adds up in its switches.
@@ -201,7 +220,9 @@ impl Levels {
             bandwidth: slowest.expect("there is at least one level"),
             latency: self
                 .levels()
-                .map(|level| level.startup.unwrap_or(Time::ZERO).max(level.link.latency))
+                .map(|level| {
+                    level.startup.unwrap_or(Time::ZERO).max(level.link.latency) + level.step
+                })
                 .sum(),
         }
     }

@@ -143,6 +143,7 @@ fn any_levels(noise: &mut Noise) -> Levels {
             efficiency: 1000 - 250 * u16::try_from(noise.below(3)).unwrap(),
             reduces_in_switch: noise.below(4) == 0,
             startup: (noise.below(2) == 0).then(|| Time(noise.below(4) * 3_000_000)),
+            step: Time(noise.below(3) * 1_000_000),
         })
         .collect();
     Levels::new(&own).unwrap()

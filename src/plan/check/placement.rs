@@ -236,7 +236,13 @@ mod tests {
             memory: 10,
             installed: 10,
             links: Links::Rate { power: 0, rate: 10, longest: u64::MAX },
-            per_parameter: PerParameter { weight: 1, gradient: 1, state: 1, step_per_gibi: 1 },
+            per_parameter: PerParameter {
+                weight: 1,
+                gradient: 1,
+                exchanged: None,
+                state: 1,
+                step_per_gibi: 1,
+            },
             time_model: TimeModel::OneForwardOneBackward,
             ends: EndRules::PLAIN,
         };

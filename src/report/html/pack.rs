@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::plan::Plan;
 use crate::plan::check::placement::check;
+use crate::report::basis;
 use crate::report::saved::Cells;
 use crate::report::saved::Column;
 use crate::report::saved::DesignTable;
@@ -62,6 +63,9 @@ fn without_plan(result: &mut Value) {
     let Some(plan) = fields.remove("plan") else { return };
     // A plan that does not hold is drawn as if each of its stages were a rank.
     let held = Plan::deserialize(plan).ok().filter(|plan| check(plan).is_ok());
+    if let Some(training) = held.as_ref().and_then(|plan| plan.training.as_ref()) {
+        fields.insert("rests_on".into(), basis::words(training.basis.as_ref()).into());
+    }
     if let Some(course) = held.and_then(|plan| course(&plan)) {
         fields.insert("course".into(), course);
     }

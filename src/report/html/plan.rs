@@ -12,10 +12,12 @@ use crate::plan::StageRules;
 use crate::plan::StepStart;
 use crate::plan::Units;
 use crate::plan::cost;
+use crate::report::basis;
 use crate::report::placement;
 use crate::report::placement::memory;
 use crate::report::placement::parts::TimeParts;
 use crate::report::quantity::grouped;
+use crate::report::quantity::span;
 
 /// The plan as its page reads it; `file` is what `phaze check` should be given.
 pub fn content(plan: &Plan, file: &str) -> Value {
@@ -27,8 +29,16 @@ pub fn content(plan: &Plan, file: &str) -> Value {
     let strategy = headline.split_once(": ").map_or(headline.as_str(), |(_, strategy)| strategy);
     let own = if plan.units == Units::physical() { "" } else { "  ·  in the profile's own units" };
     let design = plan.training.as_ref().map(|training| format!("{}  ·  ", training.design));
+    let rests_on = plan.training.as_ref().map_or_else(String::new, |training| {
+        let ticks = basis::interval(training.basis.as_ref(), cost.time_per_batch);
+        let between = ticks.map_or_else(String::new, |[low, high]| {
+            let [low, high] = [low, high].map(|ticks| span(plan.units.time(ticks)));
+            format!(", 80 % interval {low} to {high}")
+        });
+        format!("  ·  times rest on {}{between}", basis::words(training.basis.as_ref()))
+    });
     let question = format!(
-        "{}{} devices  ·  {} micro-batches  ·  time model {}{own}",
+        "{}{} devices  ·  {} micro-batches  ·  time model {}{own}{rests_on}",
         design.unwrap_or_default(),
         grouped(plan.job.devices),
         grouped(plan.job.micro_batches),

@@ -99,7 +99,13 @@ fn job() -> Job {
         memory: 94_000,
         installed: 100_000,
         links: Links::Rate { power: 2, rate: 1, longest: 1 << 60 },
-        per_parameter: PerParameter { weight: 2, gradient: 4, state: 12, step_per_gibi: 1 << 40 },
+        per_parameter: PerParameter {
+            weight: 2,
+            gradient: 4,
+            exchanged: None,
+            state: 12,
+            step_per_gibi: 1 << 40,
+        },
         time_model: TimeModel::OneForwardOneBackward,
         ends: EndRules { step_start: StepStart::AllGradients, buckets: Buckets::Layers },
     }

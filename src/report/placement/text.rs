@@ -12,7 +12,6 @@ use super::plain;
 use super::proof;
 use super::ranks;
 use super::time;
-use crate::plan::Basis;
 use crate::plan::Cost;
 use crate::plan::PassOrder;
 use crate::plan::Placement;
@@ -20,6 +19,7 @@ use crate::plan::Plan;
 use crate::plan::TimeModel;
 use crate::plan::Training;
 use crate::plan::Units;
+use crate::report::basis;
 use crate::report::quantity::grouped;
 use crate::report::quantity::percent;
 use crate::report::quantity::si;
@@ -82,22 +82,12 @@ fn rates(plan: &Plan, placement: &Placement, cost: &Cost, out: &mut dyn Write) -
 
 /// What the times rest on, with the interval of time and throughput where that is known.
 fn rests_on(training: &Training, units: &Units, cost: &Cost) -> String {
-    let (basis, interval) = match &training.basis {
-        None => return "resting on         the data sheet: ideal, no runs".into(),
-        Some(Basis::Assumed) => return "resting on         an assumed efficiency, no runs".into(),
-        Some(Basis::Calibrated { stack, runs, interval_per_mille }) => {
-            (format!("calibrated on {} runs ({stack})", grouped(*runs)), interval_per_mille)
-        }
-    };
-    let Some([low, high]) = *interval else { return format!("resting on         {basis}") };
-    let part = |per_mille: u16| cost.time_per_batch * u128::from(per_mille) / 1000;
-    let tokens = |ticks: u128| {
-        let sequences = training.sequences_per_second(units.time(ticks));
-        grouped(whole(sequences * training.sequence as f64))
-    };
-    let [shortest, longest] = [part(low), part(high)];
+    let said = format!("resting on         {}", basis::words(training.basis.as_ref()));
+    let interval = basis::interval(training.basis.as_ref(), cost.time_per_batch);
+    let Some([shortest, longest]) = interval else { return said };
+    let tokens = |ticks: u128| grouped(whole(training.tokens_per_second(units.time(ticks))));
     format!(
-        "resting on         {basis}; 80 % interval {} to {}, {} to {} tokens/s",
+        "{said}; 80 % interval {} to {}, {} to {} tokens/s",
         time(units, shortest),
         time(units, longest),
         tokens(longest),

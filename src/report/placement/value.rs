@@ -11,6 +11,8 @@ use super::sentence;
 use crate::plan::Cost;
 use crate::plan::Placement;
 use crate::plan::Plan;
+use crate::plan::Training;
+use crate::report::basis;
 
 /// The plan for programs, in the plan's own units.
 pub fn value(plan: &Plan) -> Value {
@@ -60,11 +62,23 @@ pub fn value(plan: &Plan) -> Value {
         value["tokens_per_second"] = json!(tokens);
         value["tokens_per_second_per_device"] = json!(tokens / cost.devices as f64);
         value["flops_per_second_per_device"] = json!(mfu * training.peak_flops_per_second as f64);
+        value["rests_on"] = json!(basis::words(training.basis.as_ref()));
+        value["interval_80"] = interval(plan, training, &cost);
         value["mfu"] = json!(mfu);
         value["mfu_of_all_devices"] = json!(training.utilisation(seconds, plan.job.devices));
         value["mfu_causal"] = json!(training.causal_utilisation(seconds, cost.devices));
     }
     value
+}
+
+/// Between what four of five measured runs would lie; null where no runs say.
+fn interval(plan: &Plan, training: &Training, cost: &Cost) -> Value {
+    let Some(ticks) = basis::interval(training.basis.as_ref(), cost.time_per_batch) else {
+        return Value::Null;
+    };
+    let times = ticks.map(|ticks| plan.units.time(ticks));
+    let [fewest, most] = [times[1], times[0]].map(|time| training.tokens_per_second(time));
+    json!({ "time_per_batch": times, "tokens_per_second": [fewest, most] })
 }
 
 /// Where the time goes; of what is exchanged, all and what is waited for.

@@ -30,6 +30,7 @@ export function headline({ outcome }) {
     request.devices && `${number(request.devices)} devices`,
     request.global_batch && `global batch ${number(request.global_batch)}`,
     capWords(request),
+    basisWords(winner),
   ]
     .filter(Boolean)
     .join("  ·  ");
@@ -113,6 +114,12 @@ function comparison({ winner, baselines, request }, real) {
 
 function isReal(baseline) {
   return baseline.entry.design.name === "tpuv4";
+}
+
+/** What the times of an entry rest on, in words; empty where nothing is said. */
+function basisWords(entry) {
+  const basis = entry?.results?.[0]?.rests_on;
+  return basis ? `times rest on ${basis}` : "";
 }
 
 /** The key figures of an entry; several models get a row each. */
