@@ -9,6 +9,7 @@ mod design_args;
 mod designs;
 mod estimate;
 mod inspect;
+mod merge;
 mod model_args;
 mod models;
 mod place;
@@ -17,6 +18,9 @@ mod report;
 mod reproduce;
 mod schedule;
 mod search;
+mod shard;
+mod slurm;
+mod sweep;
 mod validate;
 mod watch;
 
@@ -52,6 +56,9 @@ enum Command {
     Estimate(estimate::Args),
     Schedule(schedule::Args),
     Search(Box<search::Args>),
+    Merge(merge::Args),
+    Slurm(slurm::Args),
+    Sweep(sweep::Args),
     Reproduce(reproduce::Args),
     Report(report::Args),
     Place(place::Args),
@@ -123,6 +130,9 @@ fn main() -> ExitCode {
         Command::Estimate(args) => args.run(),
         Command::Schedule(args) => args.run(),
         Command::Search(args) => args.run(),
+        Command::Merge(args) => args.run(),
+        Command::Slurm(args) => args.run(),
+        Command::Sweep(args) => args.run(),
         Command::Reproduce(args) => args.run(),
         Command::Report(args) => args.run(),
         Command::Place(args) => args.run(),

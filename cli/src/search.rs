@@ -10,6 +10,8 @@ use clap::Args as ClapArgs;
 use super::Exit;
 use super::Refusal;
 use super::schedule::seconds;
+use super::shard;
+use super::shard::ShardArgs;
 use super::watch::Watch;
 use phaze::ask::search::Searched;
 use phaze::input;
@@ -35,6 +37,8 @@ pub struct Args {
     request: Option<PathBuf>,
     #[command(flatten)]
     asked: Asked,
+    #[command(flatten)]
+    shard: ShardArgs,
     /// Where results are written [default: results/MODEL]
     #[arg(long, value_name = "DIRECTORY")]
     out: Option<PathBuf>,
@@ -174,10 +178,20 @@ impl Args {
         }
         drop(out);
         let setup = self.setup()?;
+        if let Some(task) = self.shard.task(&setup)? {
+            let Some(out) = self.out.as_deref().filter(|_| self.time_limit.is_none()) else {
+                return Err(Refusal::Options(shard::NEEDS.into()));
+            };
+            return in_threads(self.threads, || shard::search(&setup, &task, out, self.start()));
+        }
         let directory = self.directory(&setup);
         in_threads(self.threads, || {
-            let Searched { outcome, interrupted, .. } = self.searched(&setup, &directory)?;
-            self.show(&outcome, &directory)?;
+            let Searched { outcome, interrupted, .. } =
+                searched(&setup, &directory, self.start(), self.time_limit)?;
+            show(&outcome, &directory, self.json)?;
+            if self.plot {
+                super::report::plot(&directory)?;
+            }
             if interrupted {
                 eprintln!(
                     "interrupted; everything evaluated so far is kept: repeat the command with \
@@ -205,31 +219,40 @@ impl Args {
     fn directory(&self, setup: &Setup) -> PathBuf {
         self.out.clone().unwrap_or_else(|| results::usual_directory(&setup.request))
     }
+}
 
-    /// Searches and writes all files of the result, also of one that was cut short.
-    fn searched(&self, setup: &Setup, directory: &Path) -> Result<Searched, Refusal> {
-        // From here on Ctrl-C ends the search in order, not the process: the journal comes after.
-        let watch = Watch::new(self.time_limit);
-        let program = std::env::current_exe().unwrap_or_default();
-        let program = fingerprint(&program);
-        let shelf = Shelf { directory, start: self.start(), program: &program };
-        Ok(results::search(setup, &shelf, &watch)?)
-    }
+/// What computes here.
+pub fn program() -> String {
+    fingerprint(&std::env::current_exe().unwrap_or_default())
+}
 
-    fn show(&self, outcome: &Outcome, directory: &Path) -> Result<(), Refusal> {
-        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-        if self.json {
-            serde_json::to_writer(&mut out, outcome).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        } else {
-            report::outcome::text(outcome, &mut out)?;
-            let place = files::name(directory);
-            writeln!(out, "\nWritten to {place}: outcome.json, designs.csv, report.html")?;
-        }
-        out.flush()?;
-        drop(out);
-        if self.plot { super::report::plot(directory) } else { Ok(()) }
+/// Searches and writes all files of the result, also of one that was cut short.
+pub fn searched(
+    setup: &Setup,
+    directory: &Path,
+    start: Start,
+    time_limit: Option<Duration>,
+) -> Result<Searched, Refusal> {
+    // From here on Ctrl-C ends the search in order, not the process: the journal comes after.
+    let watch = Watch::new(time_limit);
+    let program = program();
+    let shelf = Shelf { directory, start, program: &program };
+    Ok(results::search(setup, &shelf, &watch)?)
+}
+
+/// Prints an outcome, as text or as JSON.
+pub fn show(outcome: &Outcome, directory: &Path, json: bool) -> Result<(), Refusal> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    if json {
+        serde_json::to_writer(&mut out, outcome).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        report::outcome::text(outcome, &mut out)?;
+        let place = files::name(directory);
+        writeln!(out, "\nWritten to {place}: outcome.json, designs.csv, report.html")?;
     }
+    out.flush()?;
+    Ok(())
 }
 
 impl Asked {

@@ -28,6 +28,7 @@ pub mod source;
 pub mod space;
 mod space_of;
 pub mod strategy;
+pub mod sweep;
 pub mod technology;
 mod valid;
 

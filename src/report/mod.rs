@@ -19,6 +19,7 @@ pub mod quantity;
 pub mod reproduction;
 pub mod saved;
 pub mod schedule;
+pub mod sweep;
 pub mod timeline;
 pub mod trace;
 pub mod validation;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::io::Write;
 
+use super::html::escaped;
 use super::validation::Titled;
 use crate::measure::Bench;
 use crate::measure::Predicted;
@@ -162,11 +163,6 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
         if power < 0 { digit / 10_f64.powi(-power) } else { digit * 10_f64.powi(power) }
     });
     all.filter(|tick| (low..=high).contains(&tick.log10())).collect()
-}
-
-/// Text as HTML shows it.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

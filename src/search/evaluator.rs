@@ -3,6 +3,7 @@
 use super::Setup;
 use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
+use crate::hardware::Candidate;
 use crate::strategy::Best;
 use crate::strategy::Figures;
 use crate::strategy::Planner;
@@ -23,10 +24,20 @@ pub struct Evaluator<'a> {
 impl<'a> Evaluator<'a> {
     /// Prepares the bounds of all models.
     pub fn new(setup: &'a Setup) -> Self {
-        let shape = |candidate: &crate::hardware::Candidate| {
-            (candidate.design.width, candidate.design.depth)
-        };
-        let arrays: Vec<(u64, u64)> = setup.candidates.iter().map(shape).collect();
+        Self::of_candidates(setup, setup.candidates.iter())
+    }
+
+    /// The same for some designs of the space alone.
+    pub fn of_designs(setup: &'a Setup, designs: &[usize]) -> Self {
+        Self::of_candidates(setup, designs.iter().map(|&design| &setup.candidates[design]))
+    }
+
+    fn of_candidates<'b>(
+        setup: &'a Setup,
+        candidates: impl Iterator<Item = &'b Candidate>,
+    ) -> Self {
+        let arrays: Vec<(u64, u64)> =
+            candidates.map(|candidate| (candidate.design.width, candidate.design.depth)).collect();
         let memories = setup.hbm_sizes();
         let bounds = setup
             .trainings

@@ -1,22 +1,22 @@
 //! The search itself: every size of off-chip memory walked and proved, for each model alone where
 //! there are several, and then for all together.
 
-use serde::Deserialize;
-use serde::Serialize;
-
 use super::Setup;
 use super::evaluator::Evaluator;
+use super::fact::Fact;
 use super::objective::Certainty;
 use super::objective::Judge;
 use super::objective::Objective;
 use super::objective::Stake;
+use super::part::Part;
 use super::walk::Evaluation;
 use super::walk::Keep;
 use super::walk::Landscape;
 use super::walk::Merit;
 use super::walk::Observer;
+use super::walk::Peers;
 use super::walk::Walk;
-use super::walk::walk;
+use super::walk::walk_among;
 use crate::strategy::Chosen;
 use crate::strategy::Figures;
 use crate::strategy::Price;
@@ -62,17 +62,16 @@ pub struct Survey {
 
 /// Searches everything that the request asks for.
 pub fn survey(setup: &Setup, memory: &dyn Memory, observer: &dyn Observer) -> Survey {
+    let designs = Part::WHOLE.designs(setup.candidates.len());
     let evaluator = Evaluator::new(setup);
-    let everything: Vec<usize> = (0..setup.trainings.len()).collect();
-    let mut judge = judge(setup, &everything);
+    let peers = &();
+    let search = Search { evaluator: &evaluator, designs, memory, peers, observer };
+    let mut judge = judge(setup);
     let mut own_best = Vec::new();
     let mut complete = true;
-    if everything.len() > 1 {
-        for &model in &everything {
-            let alone = Judge { stakes: vec![judge.stakes[model]], ..judge.clone() };
-            let view = View { evaluator: &evaluator, memory, models: vec![model], judge: &alone };
-            let keep = Keep { top: 1, front: false, all: false };
-            let walks = view.walk_all(keep, observer);
+    if judge.stakes.len() > 1 {
+        for model in 0..judge.stakes.len() {
+            let walks = search.alone(model, &judge);
             complete &= walks.iter().all(|walk| walk.complete);
             let best = best_of(&walks).map(|(_, chosen)| chosen[0].standing);
             let area = best_area(&walks);
@@ -81,10 +80,7 @@ pub fn survey(setup: &Setup, memory: &dyn Memory, observer: &dyn Observer) -> Su
             own_best.push(best);
         }
     }
-    let request = &setup.request;
-    let keep = Keep { top: request.top, front: request.pareto, all: request.exhaustive };
-    let view = View { evaluator: &evaluator, memory, models: everything, judge: &judge };
-    let walks = view.walk_all(keep, observer);
+    let walks = search.together(&judge);
     complete &= walks.iter().all(|walk| walk.complete);
     if own_best.is_empty() {
         own_best.push(best_of(&walks).map(|(_, chosen)| chosen[0].standing));
@@ -92,14 +88,13 @@ pub fn survey(setup: &Setup, memory: &dyn Memory, observer: &dyn Observer) -> Su
     Survey { judge, walks, own_best, complete }
 }
 
-/// How the given models are judged together; own bests are not known yet.
-fn judge(setup: &Setup, models: &[usize]) -> Judge {
+/// How the models of a request are judged together; own bests are not known yet.
+pub(super) fn judge(setup: &Setup) -> Judge {
     let sequences = setup.request.global_batch as f64;
-    let stakes = models.iter().map(|&model| {
-        let training = &setup.trainings[model];
+    let models = setup.trainings.iter().zip(&setup.request.models);
+    let stakes = models.map(|(training, asked)| {
         let tokens = sequences * training.sequence as f64;
-        let weight = setup.request.models[model].weight;
-        Stake { weight, sequences, tokens, own_best: 1.0 }
+        Stake { weight: asked.weight, sequences, tokens, own_best: 1.0 }
     });
     Judge {
         objective: setup.request.objective,
@@ -128,37 +123,66 @@ pub fn best_place(walks: &[Walk<Vec<Chosen>>]) -> Option<(usize, usize)> {
     all.min_by_key(|(key, _)| *key).map(|(_, place)| place)
 }
 
-fn best_area(walks: &[Walk<Vec<Chosen>>]) -> Area {
+pub(super) fn best_area(walks: &[Walk<Vec<Chosen>>]) -> Area {
     let area = best_of(walks).map_or(1, |(merit, _)| merit.area);
     Area(u64::try_from(area).expect("areas of designs have 64 bits"))
 }
 
-/// Some models on all designs, seen by one judge.
+/// The walks over some designs of a space, with who remembers, hears and looks on.
+pub(super) struct Search<'a> {
+    pub evaluator: &'a Evaluator<'a>,
+    /// Ascending.
+    pub designs: Vec<usize>,
+    pub memory: &'a dyn Memory,
+    pub peers: &'a dyn Peers,
+    pub observer: &'a dyn Observer,
+}
+
+impl Search<'_> {
+    /// One model alone, by size of off-chip memory.
+    pub fn alone(&self, model: usize, judge: &Judge) -> Vec<Walk<Vec<Chosen>>> {
+        let alone = Judge { stakes: vec![judge.stakes[model]], ..judge.clone() };
+        let keep = Keep { top: 1, front: false, all: false };
+        View { search: self, models: vec![model], judge: &alone }.walk_all(keep)
+    }
+
+    /// All models together, by size of off-chip memory.
+    pub fn together(&self, judge: &Judge) -> Vec<Walk<Vec<Chosen>>> {
+        let request = &self.evaluator.setup.request;
+        let keep = Keep { top: request.top, front: request.pareto, all: request.exhaustive };
+        let models = (0..judge.stakes.len()).collect();
+        View { search: self, models, judge }.walk_all(keep)
+    }
+}
+
+/// Some models on all designs of a search, seen by one judge.
 struct View<'a> {
-    evaluator: &'a Evaluator<'a>,
-    memory: &'a dyn Memory,
+    search: &'a Search<'a>,
     models: Vec<usize>,
     judge: &'a Judge,
 }
 
 impl View<'_> {
-    fn walk_all(&self, keep: Keep, observer: &dyn Observer) -> Vec<Walk<Vec<Chosen>>> {
-        let setup = self.evaluator.setup;
+    fn walk_all(&self, keep: Keep) -> Vec<Walk<Vec<Chosen>>> {
+        let Search { evaluator, memory, peers, observer, .. } = *self.search;
+        let setup = evaluator.setup;
         (0..setup.hbm_sizes().len())
             .map(|hbm| {
                 let names: Vec<&str> =
                     self.models.iter().map(|&model| setup.trainings[model].name.as_str()).collect();
                 let gib = setup.request.space.hbm_gib[hbm];
                 let what = format!("{} with {gib} GiB", names.join(", "));
-                let stopping = Stopping { observer, memory: self.memory };
-                walk(&AtHbm { view: self, hbm }, keep, &what, &stopping)
+                let stopping = Stopping { observer, memory };
+                let name = format!("{:?}/{hbm}", self.models);
+                let landscape = AtHbm { view: self, hbm };
+                walk_among(&landscape, keep, (&name, peers), (&what, &stopping))
             })
             .collect()
     }
 
     /// What bounds must tell: energy only where it decides something.
     fn figures(&self) -> Figures {
-        let request = &self.evaluator.setup.request;
+        let request = &self.search.evaluator.setup.request;
         if request.pareto || request.objective == Objective::EnergyPerToken {
             Figures::TimeAndEnergy
         } else {
@@ -168,20 +192,21 @@ impl View<'_> {
 
     /// What is known or can be found of one model on one candidate, where ways to train that are
     /// slower than `limit` need not be known.
-    fn chosen(&self, model: usize, at: (usize, usize), limit: Option<Time>) -> Known {
-        let key = format!("{model}/{}/{}", at.1, at.0);
+    fn chosen(&self, model: usize, at: (usize, usize), limit: Option<Time>) -> Fact {
+        let Search { evaluator, memory, .. } = self.search;
+        let key = Fact::key(model, at.1, at.0);
         // A fact that does not read as one is found again.
-        let recalled = self.memory.recall(&key).and_then(|fact| serde_json::from_str(fact).ok());
-        if let Some(known) = recalled.and_then(|known: Known| known.within(limit)) {
+        let recalled = memory.recall(&key).and_then(|fact| serde_json::from_str(fact).ok());
+        if let Some(known) = recalled.and_then(|known: Fact| known.within(limit)) {
             return known;
         }
-        let known = match self.evaluator.best_within(model, at, limit) {
-            Within::Best(best) => Known::Chosen(Box::new(best.chosen)),
-            Within::Slower(limit) => Known::Slower(limit),
-            Within::Nothing => Known::Nothing,
+        let known = match evaluator.best_within(model, at, limit) {
+            Within::Best(best) => Fact::Chosen(Box::new(best.chosen)),
+            Within::Slower(limit) => Fact::Slower(limit),
+            Within::Nothing => Fact::Nothing,
         };
         let fact = serde_json::to_string(&known).expect("plain figures can be written");
-        self.memory.remember(&key, &fact);
+        memory.remember(&key, &fact);
         known
     }
 
@@ -189,7 +214,7 @@ impl View<'_> {
     /// the others stand as given; `None` where every time is wanted.
     fn longest(&self, limit: Option<u128>, of: (usize, &[Standing], Area)) -> Option<Time> {
         let (model, standings, area) = of;
-        let terms = &self.evaluator.setup.terms;
+        let terms = &self.search.evaluator.setup.terms;
         let limit = limit.filter(|_| terms.price == Price::Time && terms.power_cap_w.is_none())?;
         let mut standings = standings.to_vec();
         let mut is_within = |time: u64| {
@@ -210,34 +235,6 @@ impl View<'_> {
     }
 }
 
-/// What is known of one model on one candidate, as journals keep it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Known {
-    /// The best way to train.
-    Chosen(Box<Chosen>),
-    /// Every way to train is slower than this.
-    Slower(Time),
-    /// Nothing fits.
-    Nothing,
-}
-
-impl Known {
-    /// What is to be said where ways to train that are slower than `limit` need not be known;
-    /// `None` where this does not tell.
-    fn within(self, limit: Option<Time>) -> Option<Self> {
-        match (self, limit) {
-            (Self::Chosen(chosen), Some(limit)) if chosen.standing.time > limit => {
-                Some(Self::Slower(limit))
-            }
-            (Self::Slower(known), Some(limit)) => (known >= limit).then_some(Self::Slower(limit)),
-            // Under a limit, whether something slower fits is not looked for.
-            (Self::Slower(_), None) | (Self::Nothing, Some(_)) => None,
-            (known, _) => Some(known),
-        }
-    }
-}
-
 /// All candidates with one size of off-chip memory.
 struct AtHbm<'a> {
     view: &'a View<'a>,
@@ -248,24 +245,27 @@ impl Landscape for AtHbm<'_> {
     type Found = Vec<Chosen>;
 
     fn n_candidates(&self) -> usize {
-        self.view.evaluator.setup.candidates.len()
+        self.view.search.designs.len()
     }
 
     fn bound(&self, candidate: usize) -> Option<Merit> {
-        let evaluator = self.view.evaluator;
-        let chip = evaluator.setup.chip(candidate, self.hbm);
+        let Search { evaluator, designs, .. } = self.view.search;
+        let design = designs[candidate];
+        let chip = evaluator.setup.chip(design, self.hbm);
         let figures = self.view.figures();
         let models = self.view.models.iter();
         let standings: Option<Vec<Standing>> =
             models.map(|&model| evaluator.optimistic(model, &chip, figures)).collect();
-        let area = evaluator.setup.areas[candidate];
+        let area = evaluator.setup.areas[design];
         Some(self.view.judge.merit(&standings?, area, Certainty::Bound))
     }
 
     fn evaluate(&self, candidate: usize, limit: Option<u128>) -> Evaluation<Vec<Chosen>> {
-        let View { evaluator, judge, models, .. } = self.view;
-        let area = evaluator.setup.areas[candidate];
-        let chip = evaluator.setup.chip(candidate, self.hbm);
+        let View { search, judge, models } = self.view;
+        let Search { evaluator, designs, .. } = search;
+        let design = designs[candidate];
+        let area = evaluator.setup.areas[design];
+        let chip = evaluator.setup.chip(design, self.hbm);
         // What is not known yet stands at its bound.
         let bounds = models.iter().map(|&model| evaluator.optimistic(model, &chip, Figures::Time));
         let Some(mut standings) = bounds.collect::<Option<Vec<Standing>>>() else {
@@ -274,13 +274,13 @@ impl Landscape for AtHbm<'_> {
         let mut found = Vec::with_capacity(models.len());
         for (at, &model) in models.iter().enumerate() {
             let longest = self.view.longest(limit, (at, &standings, area));
-            match self.view.chosen(model, (candidate, self.hbm), longest) {
-                Known::Chosen(chosen) => {
+            match self.view.chosen(model, (design, self.hbm), longest) {
+                Fact::Chosen(chosen) => {
                     standings[at] = chosen.standing;
                     found.push(*chosen);
                 }
-                Known::Slower(_) => return Evaluation::Beyond,
-                Known::Nothing => return Evaluation::Nothing,
+                Fact::Slower(_) => return Evaluation::Beyond,
+                Fact::Nothing => return Evaluation::Nothing,
             }
         }
         Evaluation::Found(judge.merit(&standings, area, Certainty::Fact), found)

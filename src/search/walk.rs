@@ -123,6 +123,22 @@ impl Observer for () {
     }
 }
 
+/// Other walks of the same kind over other candidates, which may tell what they found.
+pub trait Peers: Sync {
+    /// What the others keep by now in the walk of this name.
+    fn found(&self, walk: &str) -> Vec<Merit>;
+    /// Tells the others what this walk keeps by now.
+    fn tell(&self, walk: &str, kept: &[Merit]);
+}
+
+/// Nobody else walks.
+impl Peers for () {
+    fn found(&self, _walk: &str) -> Vec<Merit> {
+        Vec::new()
+    }
+    fn tell(&self, _walk: &str, _kept: &[Merit]) {}
+}
+
 /// The most candidates evaluated between two looks at what is known. Part of the answer's
 /// definition: a larger batch evaluates a few more candidates before the first can be pruned.
 const BATCH: usize = 64;
@@ -140,6 +156,17 @@ pub fn walk<L: Landscape>(
     keep: Keep,
     what: &str,
     observer: &dyn Observer,
+) -> Walk<L::Found> {
+    walk_among(landscape, keep, (what, &()), (what, observer))
+}
+
+/// Walks the whole landscape beside `peers`, to whom the walk has the name that is given with them:
+/// what they found prunes here as well.
+pub fn walk_among<L: Landscape>(
+    landscape: &L,
+    keep: Keep,
+    (name, peers): (&str, &dyn Peers),
+    (what, observer): (&str, &dyn Observer),
 ) -> Walk<L::Found> {
     observer.begins(what);
     let Bounded { bounds, mut statuses, complete } = bound_all(landscape, what, observer);
@@ -159,11 +186,12 @@ pub fn walk<L: Landscape>(
         let complete = !statuses.iter().any(|status| matches!(status, Status::Open));
         return Walk { bounds, statuses, complete };
     }
-    let mut known = Known { keep, best: Vec::new(), front: Vec::new() };
+    let mut known = Known { keep, own: Vec::new(), front: Vec::new(), best: Vec::new() };
     let mut rest = order.as_slice();
     let mut n_evaluated = 0_usize;
     // Invariant: every candidate before `rest` has its final status.
     while !rest.is_empty() {
+        known.hear(&peers.found(name));
         let mut batch = Vec::with_capacity(BATCH);
         let most = n_evaluated.clamp(FIRST_BATCH, BATCH);
         while let Some((&(bound, candidate), after)) = rest.split_first() {
@@ -198,6 +226,7 @@ pub fn walk<L: Landscape>(
             }
             statuses[candidate] = status;
         }
+        peers.tell(name, &known.kept());
         if stopped {
             return Walk { bounds, statuses, complete: false };
         }
@@ -257,10 +286,13 @@ fn evaluated<L: Landscape>(
 /// What evaluations have shown so far, as far as pruning needs it.
 struct Known {
     keep: Keep,
-    /// The best values, ascending, at most `keep.top` of them.
+    /// The best of this walk by value, ascending, at most `keep.top` of them.
+    own: Vec<Merit>,
+    /// Merits that no other dominates, and whether this walk found them; empty unless the front is
+    /// kept.
+    front: Vec<(Merit, bool)>,
+    /// The best values of this walk and its peers, ascending, at most `keep.top` of them.
     best: Vec<u128>,
-    /// Merits that no other dominates; empty unless the front is kept.
-    front: Vec<Merit>,
 }
 
 impl Known {
@@ -269,7 +301,7 @@ impl Known {
             || self.best.last().is_none_or(|worst_kept| bound.value <= *worst_kept);
         self.keep.all
             || may_be_among_the_best
-            || (self.keep.front && !self.front.iter().any(|known| known.dominates(bound)))
+            || (self.keep.front && !self.front.iter().any(|(known, _)| known.dominates(bound)))
     }
 
     /// Values beyond this are not asked for: they are worse than what is kept, and not nearly as
@@ -283,13 +315,35 @@ impl Known {
     }
 
     fn learn(&mut self, merit: Merit) {
-        let place = self.best.partition_point(|&value| value <= merit.value);
-        self.best.insert(place, merit.value);
+        let place = self.own.partition_point(|known| known.value <= merit.value);
+        self.own.insert(place, merit);
+        self.own.truncate(self.keep.top.max(1));
+        self.better_the_front(merit, true);
+    }
+
+    /// Takes in what peers keep by now, and what this walk found since.
+    fn hear(&mut self, others: &[Merit]) {
+        self.best = self.own.iter().chain(others).map(|merit| merit.value).collect();
+        self.best.sort_unstable();
         self.best.truncate(self.keep.top.max(1));
-        if self.keep.front && !self.front.iter().any(|known| known.dominates(&merit)) {
-            self.front.retain(|known| !merit.dominates(known));
-            self.front.push(merit);
+        others.iter().for_each(|merit| self.better_the_front(*merit, false));
+    }
+
+    fn better_the_front(&mut self, merit: Merit, own: bool) {
+        let is_known = |(known, _): &(Merit, bool)| *known == merit || known.dominates(&merit);
+        if self.keep.front && !self.front.iter().any(is_known) {
+            self.front.retain(|(known, _)| !merit.dominates(known));
+            self.front.push((merit, own));
         }
+    }
+
+    /// What others may prune with: of what this walk found, the best and the front.
+    fn kept(&self) -> Vec<Merit> {
+        let front = self.front.iter().filter(|(_, own)| *own).map(|(merit, _)| *merit);
+        let mut kept: Vec<Merit> = self.own.iter().copied().chain(front).collect();
+        kept.sort_unstable();
+        kept.dedup();
+        kept
     }
 }
 
@@ -439,6 +493,52 @@ mod tests {
             let infeasible = stopped.statuses.iter().filter(|s| matches!(s, Status::Infeasible)).count();
             // Something is always answered, unless all that looked good fits nowhere.
             prop_assert!(evaluated + infeasible > 0 || !stopped.bounds.iter().any(fits));
+        }
+    }
+
+    /// What walks told, and what they hear.
+    struct Board(std::sync::Mutex<Vec<Merit>>, Vec<Merit>);
+    impl Peers for Board {
+        fn found(&self, _walk: &str) -> Vec<Merit> {
+            self.1.clone()
+        }
+        fn tell(&self, _walk: &str, kept: &[Merit]) {
+            *self.0.lock().unwrap() = kept.to_vec();
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn halves_that_tell_each_other_find_what_the_whole_holds(
+            hills in hills(),
+            top in 1..5_usize,
+            front in any::<bool>(),
+        ) {
+            let keep = Keep { top, front, all: false };
+            let whole = walk(&hills, keep, "whole", &());
+            let (mut told, mut found) = (Vec::new(), Vec::new());
+            for half in 0..2 {
+                let part = |at: usize| (at % 2 == half).then_some(()).and(hills.merits[at]);
+                let part = Hills {
+                    merits: (0..hills.merits.len()).map(part).collect(),
+                    slack: hills.slack.iter().map(|slack| slack.min(&2)).copied().collect(),
+                };
+                let board = Board(std::sync::Mutex::default(), told.clone());
+                let walked =
+                    walk_among(&part, keep, ("half", &board), ("half", &()));
+                told = board.0.into_inner().unwrap();
+                found.extend(walked.evaluated().map(|(at, merit, _)| (merit.value, merit.area, at)));
+                // What the other half kept is all that a part may leave out.
+                for &at in whole.ranking().iter().take(top).filter(|&&at| at % 2 == half) {
+                    prop_assert!(found.iter().any(|(_, _, known)| *known == at));
+                }
+                for &at in whole.front().iter().filter(|&&at| front && at % 2 == half) {
+                    prop_assert!(found.iter().any(|(_, _, known)| *known == at));
+                }
+            }
+            found.sort_unstable();
+            let best: Vec<usize> = found.iter().take(top).map(|(_, _, at)| *at).collect();
+            prop_assert_eq!(best, whole.ranking().into_iter().take(top).collect::<Vec<_>>());
         }
     }
 

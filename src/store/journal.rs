@@ -110,6 +110,16 @@ impl Journal {
         }
     }
 
+    /// Ends a finished shard: writes a last line and gives the file its final name.
+    pub fn seal(self, end: &str, to: &Path) -> Result<(), Refusal> {
+        let unwritable = |reason| Refusal::Unwritable { place: files::name(to), reason };
+        let mut file = unpoisoned(&self.file);
+        file.write_all(line_of(end).as_bytes())
+            .and_then(|()| file.sync_all())
+            .and_then(|()| fs::rename(&self.path, to))
+            .map_err(unwritable)
+    }
+
     /// Ends a finished search: its answer is on disk, the journal is not needed any more.
     pub fn forget(self) -> Result<(), Refusal> {
         let place = files::name(&self.path);
@@ -136,7 +146,7 @@ impl Memory for Journal {
 }
 
 /// A lock that a panicking thread left behind is as good as any: what it guards is never half done.
-fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -165,15 +175,18 @@ fn intact_lines(text: &[u8]) -> (Vec<&str>, u64) {
     let mut lines = Vec::new();
     let mut n_bytes = 0;
     for line in text.split_inclusive(|&byte| byte == b'\n') {
-        let content = std::str::from_utf8(line).ok().and_then(|line| {
-            let (sum, content) = line.strip_suffix('\n')?.split_once(' ')?;
-            (sum == format!("{:016x}", checksum(content))).then_some(content)
-        });
-        let Some(content) = content else { break };
+        let Some(content) = content_of(line) else { break };
         lines.push(content);
         n_bytes += line.len() as u64;
     }
     (lines, n_bytes)
+}
+
+/// What a line holds behind its checksum; `None` where it is damaged or cut off.
+pub(super) fn content_of(line: &[u8]) -> Option<&str> {
+    let line = std::str::from_utf8(line).ok()?;
+    let (sum, content) = line.strip_suffix('\n')?.split_once(' ')?;
+    (sum == format!("{:016x}", checksum(content))).then_some(content)
 }
 
 /// What computes: a hash of the bytes of `program`, or of nothing where they cannot be read.
@@ -186,7 +199,7 @@ pub fn fingerprint(program: &Path) -> String {
 
 /// FNV-1a: finds torn writes. It keeps nobody from writing false facts: what is told of the best
 /// is computed again and compared.
-fn checksum(content: &str) -> u64 {
+pub(super) fn checksum(content: &str) -> u64 {
     content.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -24,7 +24,7 @@ use crate::search::Survey;
 use crate::search::survey;
 
 /// A space of a million designs with several models stays below this.
-const LARGEST_FILE: u64 = 2 << 30;
+pub(super) const LARGEST_FILE: u64 = 2 << 30;
 
 /// Facts of a journal that are found again although nothing is told of their designs.
 const SAMPLE: usize = 16;
@@ -138,7 +138,7 @@ fn folder(name: &str) -> String {
 }
 
 /// Whether no result of another request is at `path`.
-fn is_free(path: &Path, request: &Request) -> Result<(), Refusal> {
+pub(super) fn is_free(path: &Path, request: &Request) -> Result<(), Refusal> {
     if fs::symlink_metadata(path).is_err() {
         return Ok(());
     }
@@ -156,7 +156,7 @@ fn is_free(path: &Path, request: &Request) -> Result<(), Refusal> {
 
 /// Whether what a journal recalled is found again, for all designs of which something is told and
 /// for some of the others: nobody's word is taken for an answer.
-fn is_believed(setup: &Setup, recalled: &Survey, journal: &Path) -> Result<(), Refusal> {
+pub(super) fn is_believed(setup: &Setup, recalled: &Survey, journal: &Path) -> Result<(), Refusal> {
     let mut told = BTreeSet::new();
     for walk in &recalled.walks {
         told.extend(walk.ranking().into_iter().take(setup.request.top));

@@ -60,7 +60,7 @@ fn page(title: &str, content: &str, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Text as HTML shows it.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

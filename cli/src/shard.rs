@@ -1,0 +1,133 @@
+//! `phaze search --shard`: one part of a space, whose facts `phaze merge` joins with the others'.
+
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::Exit;
+use super::Refusal;
+use super::search::program;
+use super::watch::Watch;
+use phaze::report::quantity::grouped;
+use phaze::search::Part;
+use phaze::search::PartSurvey;
+use phaze::search::PartWalk;
+use phaze::search::Setup;
+use phaze::store::Start;
+use phaze::store::files;
+use phaze::store::results::Shelf;
+use phaze::store::shards;
+use phaze::store::shards::RoundName;
+use phaze::store::shards::file::NAME;
+use phaze::store::shards::file::Shards;
+use phaze::store::shards::own_bests;
+
+/// What else a shard needs, where it is missing.
+pub const NEEDS: &str = "--shard: needs --out, a directory of its own, and takes no --time-limit: a \
+                         part is searched to its end, and --resume goes on after an interruption";
+
+/// Which part of a space is searched, and what of others is heard meanwhile.
+#[derive(ClapArgs)]
+#[command(next_help_heading = "Parts of a space (docs/scale.md)")]
+pub struct ShardArgs {
+    /// Search one part of the space, as 3/64; `phaze merge` joins all of them
+    #[arg(long, value_name = "NUMBER/COUNT")]
+    shard: Option<Part>,
+    /// Tell other shards the best so far through this directory, and hear of theirs; the merged
+    /// answer does not depend on it
+    #[arg(long, value_name = "DIRECTORY", requires = "shard")]
+    share: Option<PathBuf>,
+    /// With several models: first every model `alone` in all shards, then all `together`
+    #[arg(long, value_name = "ROUND", requires = "shard", value_parser = round)]
+    round: Option<RoundName>,
+    /// With `--round together`: the directories of all shards of the first round
+    #[arg(long, value_name = "DIRECTORY", requires = "shard", num_args = 1..)]
+    after: Vec<PathBuf>,
+}
+
+fn round(word: &str) -> Result<RoundName, String> {
+    let rounds = [RoundName::Alone, RoundName::Together];
+    let found = rounds.into_iter().find(|round| round.word() == word);
+    found.ok_or_else(|| "the rounds are alone and together".into())
+}
+
+/// One shard to be searched, and where it tells others.
+pub struct Task {
+    task: shards::Task,
+    share: Option<PathBuf>,
+}
+
+impl ShardArgs {
+    /// The shard that is asked for, if one is.
+    pub fn task(&self, setup: &Setup) -> Result<Option<Task>, Refusal> {
+        let Some(part) = self.shard else { return Ok(None) };
+        let several = setup.request.models.len() > 1;
+        let refused = |message: &str| Err(Refusal::Options(message.into()));
+        let round = match (several, self.round) {
+            (true, Some(round)) => round,
+            (false, None) => RoundName::Together,
+            (true, None) => {
+                return refused(
+                    "--shard: several models are searched in two rounds: give --round alone to \
+                     every shard, and when all are done --round together --after their directories",
+                );
+            }
+            (false, Some(_)) => {
+                return refused("--round: there is one model, which needs one round; leave it out");
+            }
+        };
+        let needs_first = several && round == RoundName::Together;
+        if needs_first == self.after.is_empty() {
+            return refused(
+                "--after: belongs to --round together, and names the directories of all shards of \
+                 --round alone",
+            );
+        }
+        let own = if needs_first {
+            own_bests(setup, &Shards::find(&self.after, &program())?)?
+        } else {
+            Vec::new()
+        };
+        Ok(Some(Task { task: shards::Task { part, round, own }, share: self.share.clone() }))
+    }
+}
+
+/// Searches a shard, writes its file, and says what was done.
+pub fn search(setup: &Setup, task: &Task, out: &Path, start: Start) -> Result<Exit, Refusal> {
+    let (watch, program) = (Watch::new(None), program());
+    let shelf = Shelf { directory: out, start, program: &program };
+    let share = task.share.as_deref();
+    match shards::search(setup, &task.task, (&shelf, share), &watch)? {
+        Some(survey) => {
+            print(task.task.part, &survey, out)?;
+            Ok(Exit::Done)
+        }
+        None => {
+            eprintln!(
+                "interrupted; everything evaluated so far is kept: repeat the command with --resume"
+            );
+            Ok(Exit::Interrupted)
+        }
+    }
+}
+
+fn print(part: Part, survey: &PartSurvey, out: &Path) -> Result<(), Refusal> {
+    let mut to = std::io::stdout().lock();
+    let sum = |count: fn(&PartWalk) -> usize| {
+        grouped(survey.walks.iter().map(count).sum::<usize>() as u64)
+    };
+    writeln!(
+        to,
+        "Shard {part}: {} designs; {} evaluated, {} beaten, {} pruned, {} infeasible in {} walks",
+        grouped(survey.designs as u64),
+        sum(|walk| walk.evaluated),
+        sum(|walk| walk.beaten),
+        sum(|walk| walk.pruned),
+        sum(|walk| walk.infeasible),
+        survey.walks.len()
+    )?;
+    writeln!(to, "Written to {}: {NAME}", files::name(out))?;
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! The same jobs for other engines, as examples to be adapted.
+
+use super::script::Jobs;
+use super::script::quoted;
+
+/// An engine that is not Slurm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// Indexed Jobs of Kubernetes.
+    Kubernetes,
+    /// GNU parallel on one machine or several.
+    Parallel,
+}
+
+/// What such an engine would be given.
+pub fn example(engine: Engine, jobs: &Jobs) -> String {
+    match engine {
+        Engine::Kubernetes => kubernetes(jobs),
+        Engine::Parallel => parallel(jobs),
+    }
+}
+
+/// The rounds in turn, each with the name of its job.
+fn rounds(jobs: &Jobs) -> Vec<(&'static str, Option<&'static str>)> {
+    if jobs.two_rounds {
+        vec![("alone", Some("alone")), ("shards", Some("together"))]
+    } else {
+        vec![("shards", None)]
+    }
+}
+
+fn parallel(jobs: &Jobs) -> String {
+    let mut text = String::from(
+        "#!/bin/sh\n\
+         # The shards of a search with GNU parallel. Repeat it after an interruption: shards that are\n\
+         # done are taken as they are, the others go on where they were.\n\
+         set -e\n",
+    );
+    text.push_str(&format!("cd {}\n", quoted(&jobs.place.folder)));
+    let at_once = jobs.resources.at_once.map_or("100%".into(), |n| n.to_string());
+    for (_, round) in rounds(jobs) {
+        let command = jobs.search("{}", round).replace('\'', r#"'"'"'"#);
+        let shards = jobs.shards;
+        text.push_str(&format!(
+            "seq {shards} | parallel --jobs {at_once} --retries 5 --halt soon,fail=1 '{command}'\n"
+        ));
+    }
+    text.push_str(&jobs.merge());
+    text.push('\n');
+    text
+}
+
+fn kubernetes(jobs: &Jobs) -> String {
+    let mut text = String::from(
+        "# The shards of a search as indexed Jobs of Kubernetes. Adapt the image and the claim of a\n\
+         # volume that all pods may write (ReadWriteMany); the paths below are those of this machine.\n\
+         # Apply the jobs in turn, each after the one before is complete:\n\
+         #   kubectl apply -f FILE; kubectl wait --for=condition=complete --timeout=-1s job/NAME\n",
+    );
+    for (name, round) in rounds(jobs) {
+        let command = jobs.search("$((JOB_COMPLETION_INDEX + 1))", round);
+        let at_once = jobs.resources.at_once.unwrap_or(jobs.shards).min(jobs.shards);
+        let indexed = format!(
+            "  completionMode: Indexed\n  completions: {}\n  parallelism: {at_once}\n  \
+             backoffLimitPerIndex: 5\n",
+            jobs.shards
+        );
+        text.push_str(&job(jobs, name, &indexed, &command));
+    }
+    text.push_str(&job(jobs, "merge", "  backoffLimit: 1\n", &jobs.merge()));
+    text
+}
+
+fn job(jobs: &Jobs, name: &str, counts: &str, command: &str) -> String {
+    let memory = kubernetes_size(&jobs.resources.mem);
+    let cpus = jobs.resources.cpus;
+    let place = jobs.place.folder.display();
+    format!(
+        "---\n\
+         apiVersion: batch/v1\n\
+         kind: Job\n\
+         metadata:\n  \
+           name: phaze-{name}\n\
+         spec:\n\
+         {counts}\
+         # A request that is refused (2) is refused again; what was killed goes on where it was.\n  \
+           podFailurePolicy:\n    \
+             rules:\n    \
+             - action: FailJob\n      \
+               onExitCodes: {{operator: In, values: [2]}}\n  \
+           template:\n    \
+             spec:\n      \
+               restartPolicy: Never\n      \
+               containers:\n      \
+               - name: phaze\n        \
+                 image: phaze\n        \
+                 workingDir: {place}\n        \
+                 command: [sh, -c]\n        \
+                 args:\n        \
+                 - |\n          \
+                   exec {command}\n        \
+                 resources:\n          \
+                   requests: {{cpu: {cpus}, memory: {memory}}}\n          \
+                   limits: {{memory: {memory}}}\n        \
+                 volumeMounts:\n        \
+                 - {{name: shared, mountPath: {place}}}\n      \
+               volumes:\n      \
+               - name: shared\n        \
+                 persistentVolumeClaim: {{claimName: phaze}}\n"
+    )
+}
+
+/// A size of Slurm, in which `2G` are 2 GiB, as Kubernetes writes it.
+fn kubernetes_size(size: &str) -> String {
+    match size.strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(_) => format!("{size}i"),
+        // Slurm counts in MiB where nothing else is said.
+        None => format!("{size}Mi"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::script::Place;
+    use super::super::script::Resources;
+    use super::*;
+
+    fn printed(engine: Engine, two_rounds: bool) -> String {
+        let resources = Resources {
+            partition: None,
+            account: None,
+            time: None,
+            mem: "2G".into(),
+            cpus: 1,
+            at_once: Some(4),
+        };
+        let place = Place {
+            folder: "/home/me".into(),
+            program: "/opt/phaze".into(),
+            out: "/home/me/out".into(),
+        };
+        let request = "request.toml".into();
+        let jobs = Jobs { request, shards: 8, two_rounds, resources: &resources, place };
+        example(engine, &jobs)
+    }
+
+    #[test]
+    fn kubernetes_gets_one_indexed_job_for_each_round_and_a_merge() {
+        let text = printed(Engine::Kubernetes, true);
+        assert_eq!(text.matches("completionMode: Indexed\n").count(), 2, "{text}");
+        assert_eq!(text.matches("\nkind: Job\n").count(), 3, "{text}");
+        assert!(text.contains("--shard $((JOB_COMPLETION_INDEX + 1))/8"), "{text}");
+        assert!(text.contains("memory: 2Gi"), "{text}");
+    }
+
+    #[test]
+    fn parallel_runs_every_shard_and_then_the_merge() {
+        let text = printed(Engine::Parallel, false);
+        assert!(text.contains("seq 8 | parallel --jobs 4 "), "{text}");
+        assert!(text.trim_end().ends_with("--out '/home/me/out'"), "{text}");
+    }
+}

@@ -1,0 +1,120 @@
+//! The answer of a whole space from the shards of its parts.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+use super::RoundName;
+use super::file::Shards;
+use crate::ask::Refusal;
+use crate::ask::search::Searched;
+use crate::ask::search::Watcher;
+use crate::ask::search::answer;
+use crate::input::request::setup_of;
+use crate::search::Fact;
+use crate::search::Memory;
+use crate::search::Part;
+use crate::search::PartSurvey;
+use crate::search::Setup;
+use crate::store::files;
+use crate::store::journal::Start;
+use crate::store::results;
+use crate::store::results::Shelf;
+
+/// Joins all shards of a search and writes the files of the result; `None` where the user ended it
+/// before its end.
+///
+/// The whole space is walked as one search does, with the facts of all shards at hand: what no shard
+/// knows is evaluated, so that the answer depends on nothing but the request.
+///
+/// # Errors
+/// Which shards are missing, damaged or do not belong together, or that nothing can be written.
+pub fn merge(
+    shards: &[PathBuf],
+    shelf: &Shelf,
+    watcher: &dyn Watcher,
+) -> Result<Option<Searched>, Refusal> {
+    let shards = Shards::find(shards, shelf.program)?;
+    let request = shards.request()?;
+    if request.models.len() > 1 {
+        shards.are_whole(RoundName::Alone)?;
+    }
+    shards.are_whole(RoundName::Together)?;
+    let setup = setup_of(request, &files::name(&shards.found[0].place))?;
+    if shelf.start != Start::Over {
+        results::is_free(&shelf.directory.join("outcome.json"), &setup.request)?;
+    }
+    let facts = Facts::of(&shards, &setup)?;
+    let found = answer(&setup, &facts, watcher, |survey| {
+        if survey.complete {
+            results::is_believed(&setup, survey, Path::new("shards"))
+        } else {
+            Ok(())
+        }
+    })?;
+    if found.outcome.proof.stopped_by.is_some() {
+        return Ok(None);
+    }
+    let unwritable = |reason| Refusal::Unwritable { place: files::name(shelf.directory), reason };
+    fs::create_dir_all(shelf.directory).map_err(unwritable)?;
+    results::write(shelf.directory, &found.json(), found.designs.as_bytes())?;
+    Ok(Some(found))
+}
+
+/// What all shards know.
+struct Facts(BTreeMap<String, String>);
+
+impl Facts {
+    /// Reads shard after shard; of two facts of one design, the one that tells more is kept.
+    fn of(shards: &Shards, setup: &Setup) -> Result<Self, Refusal> {
+        let mut known: BTreeMap<String, String> = BTreeMap::new();
+        for shard in &shards.found {
+            let survey = shard.read(&mut |key, fact| {
+                if known.get(key).is_none_or(|before| tells_more(fact, before)) {
+                    known.insert(key.to_owned(), fact.to_owned());
+                }
+            })?;
+            if let Err(odd) = adds_up(&survey, shard.part, setup) {
+                return Err(Refusal::Options(format!(
+                    "{}: {odd}; search this shard again with --force",
+                    files::name(&shard.place)
+                )));
+            }
+        }
+        Ok(Self(known))
+    }
+}
+
+/// Whether a shard says of as many designs what became of them as its part holds.
+fn adds_up(survey: &PartSurvey, part: Part, setup: &Setup) -> Result<(), String> {
+    let held = part.designs(setup.candidates.len()).len();
+    let odd = survey
+        .walks
+        .iter()
+        .map(|walk| walk.evaluated + walk.beaten + walk.pruned + walk.infeasible)
+        .chain([survey.designs])
+        .find(|&told| told != held);
+    odd.map_or(Ok(()), |told| {
+        Err(format!("it tells of {told} designs where its part holds {held}"))
+    })
+}
+
+/// Whether a fact tells more than another; one that does not read as a fact tells nothing.
+fn tells_more(fact: &str, before: &str) -> bool {
+    let read = |fact: &str| serde_json::from_str::<Fact>(fact).ok();
+    match (read(fact), read(before)) {
+        (Some(fact), Some(before)) => fact.tells_more_than(&before),
+        (fact, _) => fact.is_some(),
+    }
+}
+
+impl Memory for Facts {
+    fn recall(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+    fn remember(&self, _key: &str, _fact: &str) {}
+    fn fails(&self) -> bool {
+        false
+    }
+}

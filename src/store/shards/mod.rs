@@ -1,0 +1,134 @@
+//! Parts of a space on disk: searched by themselves, and merged to the answer of the whole.
+//!
+//! A shard keeps a journal as every search does; when it is done, the journal is sealed with what was
+//! done and takes the name `shard.jsonl`. [`file`] reads such files, [`board`] lets shards hear of each
+//! other's best, [`merge`] joins all of them. docs/scale.md says why the answer is that of one search.
+
+pub mod board;
+pub mod file;
+pub mod merge;
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use self::file::Header;
+use self::file::ShardFile;
+use self::file::Shards;
+use super::files;
+use super::journal::Journal;
+use super::journal::Start;
+use super::results::Shelf;
+use crate::ask::Refusal;
+use crate::ask::search::Watcher;
+use crate::search::Part;
+use crate::search::PartBest;
+use crate::search::PartSurvey;
+use crate::search::Peers;
+use crate::search::Round;
+use crate::search::Setup;
+use crate::search::survey_part;
+
+/// Which walks a shard makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RoundName {
+    /// Every model alone.
+    Alone,
+    /// All models together.
+    Together,
+}
+
+impl RoundName {
+    /// As it is written in options and files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Together => "together",
+        }
+    }
+}
+
+/// One shard to be searched.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Which part of the space.
+    pub part: Part,
+    /// Which walks.
+    pub round: RoundName,
+    /// The best of each model alone, where there are several and all are trained together.
+    pub own: Vec<Option<PartBest>>,
+}
+
+/// The best of each model alone over all shards of the first round.
+///
+/// # Errors
+/// Which shards are missing or of another request.
+pub fn own_bests(setup: &Setup, shards: &Shards) -> Result<Vec<Option<PartBest>>, Refusal> {
+    let mut best = vec![None; setup.request.models.len()];
+    shards.are_whole(RoundName::Alone)?;
+    shards.are_of(&setup.request)?;
+    for shard in &shards.found {
+        let survey = shard.read(&mut |_, _| ())?;
+        for (model, best) in best.iter_mut().enumerate() {
+            let found = survey.best_alone(model);
+            *best = [*best, found].into_iter().flatten().min();
+        }
+    }
+    Ok(best)
+}
+
+/// Searches a shard into its directory, or takes it as it is where it is done; what is kept by others
+/// is heard of through `share`. `None` where the user ended it before its end.
+///
+/// # Errors
+/// That the directory holds something else, or cannot be written.
+pub fn search(
+    setup: &Setup,
+    task: &Task,
+    (shelf, share): (&Shelf, Option<&Path>),
+    watcher: &dyn Watcher,
+) -> Result<Option<PartSurvey>, Refusal> {
+    let header = Header::of(setup, task.part, task.round, shelf.program);
+    let place = shelf.directory.join(file::NAME);
+    if shelf.start != Start::Over && fs::symlink_metadata(&place).is_ok() {
+        return already_done(&header, shelf).map(Some);
+    }
+    let unwritable = |reason| Refusal::Unwritable { place: files::name(shelf.directory), reason };
+    fs::create_dir_all(shelf.directory).map_err(unwritable)?;
+    let journal = Journal::open(shelf.directory, &header.line(), shelf.start)?;
+    let board = share.map(|share| board::Board::open(share, &header)).transpose()?;
+    let peers: &dyn Peers = board.as_ref().map_or(&(), |board| board);
+    let round = match task.round {
+        RoundName::Alone => Round::Alone,
+        RoundName::Together => Round::Together(&task.own),
+    };
+    let survey = survey_part(setup, task.part, &round, (&journal, peers), watcher);
+    watcher.finish();
+    journal.healthy()?;
+    if !survey.complete {
+        return Ok(None);
+    }
+    journal.seal(&file::end_of(&survey), &place)?;
+    Ok(Some(survey))
+}
+
+/// What was done in a shard that was found, where it is the one that is asked for.
+fn already_done(header: &Header, shelf: &Shelf) -> Result<PartSurvey, Refusal> {
+    let found = ShardFile::open(shelf.directory)?;
+    let place = files::name(&found.place);
+    if found.header != *header {
+        return Err(Refusal::Options(format!(
+            "{place}: is another shard, or of another request or build; choose another --out, or \
+             --force to write over it"
+        )));
+    }
+    if shelf.start != Start::Resume {
+        return Err(Refusal::Options(format!(
+            "{place}: is done already; --resume takes it as it is, --force searches it again"
+        )));
+    }
+    found.read(&mut |_, _| ())
+}
