@@ -70,7 +70,7 @@ impl SweepRow {
 /// Only what a table of searches tells of an outcome: plans and layers are left out.
 pub fn told(mut outcome: Value) -> Value {
     let mut winner = outcome["winner"].take();
-    if let Some(results) = winner["results"].as_array_mut() {
+    if let Some(results) = winner.get_mut("results").and_then(Value::as_array_mut) {
         for result in results.iter_mut().filter_map(Value::as_object_mut) {
             result.retain(|key, _| !["plan", "layers", "stages"].contains(&key.as_str()));
         }
