@@ -99,18 +99,14 @@ pub fn search(setup: &Setup, task: &Task, out: &Path, start: Start) -> Result<Ex
     let (watch, program) = (Watch::new(None), program());
     let shelf = Shelf { directory: out, start, program: &program };
     let share = task.share.as_deref();
-    match shards::search(setup, &task.task, (&shelf, share), &watch)? {
-        Some(survey) => {
-            print(task.task.part, &survey, out)?;
-            Ok(Exit::Done)
-        }
-        None => {
-            eprintln!(
-                "interrupted; everything evaluated so far is kept: repeat the command with --resume"
-            );
-            Ok(Exit::Interrupted)
-        }
-    }
+    let Some(survey) = shards::search(setup, &task.task, (&shelf, share), &watch)? else {
+        eprintln!(
+            "interrupted; everything evaluated so far is kept: repeat the command with --resume"
+        );
+        return Ok(Exit::Interrupted);
+    };
+    print(task.task.part, &survey, out)?;
+    Ok(Exit::Done)
 }
 
 fn print(part: Part, survey: &PartSurvey, out: &Path) -> Result<(), Refusal> {

@@ -31,6 +31,7 @@ use phaze::store::sweeps::ReadySweep;
 /// command is repeated.
 #[derive(ClapArgs)]
 #[command(group = clap::ArgGroup::new("way").args(["only", "collect", "slurm"]))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Args {
     /// A sweep file; `--example` prints a commented one
     #[arg(required_unless_present = "example")]

@@ -261,8 +261,8 @@ mod tests {
         }
         let digits = "[0,1,2,3,4,5,6,7,8,9,10]";
         let keys = ["job.devices", "job.zero", "search.top", "job.global_batch"];
-        let text: String = keys.iter().map(|key| format!("{key} = {digits}\n")).collect();
-        let error = read(&format!("[vary]\n{text}")).unwrap_err().to_string();
+        let lines = keys.map(|key| format!("{key} = {digits}\n")).concat();
+        let error = read(&format!("[vary]\n{lines}")).unwrap_err().to_string();
         assert!(error.contains("at most 10000"), "{error}");
     }
 }

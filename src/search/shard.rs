@@ -84,6 +84,9 @@ pub struct PartBest {
     pub standing: (u64, u128),
 }
 
+/// Some models, and their walks by size of off-chip memory.
+type Walked = (Vec<usize>, Vec<Walk<Vec<Chosen>>>);
+
 /// Searches one part of the space that a request asks for.
 pub fn survey_part(
     setup: &Setup,
@@ -98,7 +101,7 @@ pub fn survey_part(
     let search = Search { evaluator: &evaluator, designs, memory, peers, observer };
     let mut judge = judge(setup);
     let models = 0..judge.stakes.len();
-    let walks: Vec<(Vec<usize>, Vec<Walk<Vec<Chosen>>>)> = match round {
+    let walks: Vec<Walked> = match round {
         Round::Alone => models.map(|model| (vec![model], search.alone(model, &judge))).collect(),
         Round::Together(own) => {
             for (stake, own) in judge.stakes.iter_mut().zip(*own) {

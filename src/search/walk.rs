@@ -326,7 +326,9 @@ impl Known {
         self.best = self.own.iter().chain(others).map(|merit| merit.value).collect();
         self.best.sort_unstable();
         self.best.truncate(self.keep.top.max(1));
-        others.iter().for_each(|merit| self.better_the_front(*merit, false));
+        for merit in others {
+            self.better_the_front(*merit, false);
+        }
     }
 
     fn better_the_front(&mut self, merit: Merit, own: bool) {

@@ -1,5 +1,7 @@
 //! The same jobs for other engines, as examples to be adapted.
 
+use std::fmt::Write as _;
+
 use super::script::Jobs;
 use super::script::quoted;
 
@@ -30,24 +32,23 @@ fn rounds(jobs: &Jobs) -> Vec<(&'static str, Option<&'static str>)> {
 }
 
 fn parallel(jobs: &Jobs) -> String {
-    let mut text = String::from(
+    let (folder, shards) = (quoted(&jobs.place.folder), jobs.shards);
+    let at_once = jobs.resources.at_once.map_or("100%".into(), |n| n.to_string());
+    let mut text = format!(
         "#!/bin/sh\n\
          # The shards of a search with GNU parallel. Repeat it after an interruption: shards that are\n\
          # done are taken as they are, the others go on where they were.\n\
-         set -e\n",
+         set -e\n\
+         cd {folder}\n"
     );
-    text.push_str(&format!("cd {}\n", quoted(&jobs.place.folder)));
-    let at_once = jobs.resources.at_once.map_or("100%".into(), |n| n.to_string());
     for (_, round) in rounds(jobs) {
         let command = jobs.search("{}", round).replace('\'', r#"'"'"'"#);
-        let shards = jobs.shards;
-        text.push_str(&format!(
-            "seq {shards} | parallel --jobs {at_once} --retries 5 --halt soon,fail=1 '{command}'\n"
-        ));
+        let _ = writeln!(
+            text,
+            "seq {shards} | parallel --jobs {at_once} --retries 5 --halt soon,fail=1 '{command}'"
+        );
     }
-    text.push_str(&jobs.merge());
-    text.push('\n');
-    text
+    text + &jobs.merge() + "\n"
 }
 
 fn kubernetes(jobs: &Jobs) -> String {

@@ -146,9 +146,11 @@ fn rows(table: &SweepTable, out: &mut dyn Write) -> io::Result<()> {
             None => &row.outcome["infeasible_reason"],
         };
         cells.push(said.as_str().unwrap_or_default().into());
-        let cells: String =
-            cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
-        writeln!(out, "<tr>{cells}</tr>")?;
+        let mut line = String::new();
+        for cell in &cells {
+            let _ = write!(line, "<td>{}</td>", escaped(cell));
+        }
+        writeln!(out, "<tr>{line}</tr>")?;
     }
     writeln!(out, "</table></div>\n</section>")
 }

@@ -94,7 +94,7 @@ impl Board {
 impl Peers for Board {
     fn found(&self, walk: &str) -> Vec<Merit> {
         let mut heard = unpoisoned(&self.heard);
-        if heard.0 % SELDOM == 0 {
+        if heard.0.is_multiple_of(SELDOM) {
             heard.1 = self.hear();
         }
         heard.0 += 1;
