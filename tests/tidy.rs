@@ -43,7 +43,7 @@ fn rooms_use_only_the_rooms_below_them() {
 }
 
 /// What makes answers: bounds, solvers, walks. A judge that used them would repeat their mistakes.
-const MAKERS: [&str; 24] = [
+const MAKERS: [&str; 27] = [
     "crate::schedule",
     "crate::placement",
     "profile::pass",
@@ -63,6 +63,9 @@ const MAKERS: [&str; 24] = [
     "search::walk",
     "search::evaluator",
     "search::survey",
+    "chips::survey",
+    "chips::ChipEvaluator",
+    "boxes::walk",
     "search::outcome(",
     "search::Setup",
     "search::Evaluator",

@@ -12,6 +12,8 @@ use super::watch::Watch;
 use phaze::ask::check;
 use phaze::ask::check::Answer;
 use phaze::ask::check::Verdict;
+use phaze::ask::chips;
+use phaze::ask::chips::ChipVerdict;
 use phaze::ask::search::Watcher as _;
 use phaze::certify::Verified;
 use phaze::plan::Plan;
@@ -19,6 +21,7 @@ use phaze::report::placement as report;
 use phaze::report::quantity::grouped;
 use phaze::search::Observer;
 use phaze::search::Outcome;
+use phaze::search::chips::ChipOutcome;
 use phaze::store::files;
 
 /// Plans of the largest models are a megabyte, outcomes with long fronts tens of them.
@@ -28,7 +31,7 @@ const LARGEST_FILE: u64 = 1 << 30;
 #[derive(ClapArgs)]
 pub struct Args {
     /// A plan that `phaze place --out` saved, or the outcome.json of a search, with its
-    /// designs.csv beside it; `-` reads a plan from standard input
+    /// designs.csv or boxes.csv beside it; `-` reads a plan from standard input
     file: PathBuf,
     /// Have the solvers evaluate every evaluated design of a search once more, too
     #[arg(long)]
@@ -41,13 +44,53 @@ impl Args {
         let name = files::name(&self.file);
         match check::read(&name, &files::read(&self.file, LARGEST_FILE)?)? {
             Answer::Plan(plan) => self.check_plan(&name, &plan),
-            Answer::Outcome(_) if self.file == Path::new("-") => {
+            Answer::Outcome(_) | Answer::Chips(_) if self.file == Path::new("-") => {
                 let problem = "standard input takes plans only: the outcome of a search is checked \
-                               with the designs.csv beside it";
+                               with the table beside it";
                 Err(Refusal::Options(problem.into()))
             }
             Answer::Outcome(outcome) => self.check_outcome(&name, &outcome),
+            Answer::Chips(outcome) => self.check_chips(&name, &outcome),
         }
+    }
+
+    fn check_chips(&self, name: &str, outcome: &ChipOutcome) -> Result<Exit, Refusal> {
+        let beside = self.file.parent().unwrap_or(Path::new("")).join("boxes.csv");
+        let boxes = files::read(&beside, LARGEST_FILE)?;
+        let watch = self.deep.then(|| Watch::new(None));
+        let observer = watch.as_ref().map(|watch| watch as &dyn Observer);
+        let verdict = chips::check((name, outcome), (&files::name(&beside), &boxes), observer);
+        if let Some(watch) = &watch {
+            watch.finish();
+        }
+        let mut out = std::io::stdout().lock();
+        let (verified, again) = match verdict? {
+            ChipVerdict::Stopped => return Ok(Exit::Interrupted),
+            ChipVerdict::False(lie) => {
+                writeln!(out, "{name}: does not hold: {lie}")?;
+                return Ok(Exit::Negative);
+            }
+            ChipVerdict::Holds(verified, again) => (verified, again),
+        };
+        writeln!(out, "{name}: holds")?;
+        let lines = [
+            (verified.plans, "plans fit and cost what they say, rebuilt from the request"),
+            (verified.boxes, "boxes tile the grid; budgets and bounds of each computed anew"),
+            (again, "corners and points evaluated once more by the solvers"),
+        ];
+        for (n, line) in lines.into_iter().filter(|(n, _)| *n > 0) {
+            writeln!(out, "  {:>9} {line}", grouped(n as u64))?;
+        }
+        if !self.deep {
+            writeln!(
+                out,
+                "Not checked, because it needs a solver (`--deep` does): that the {} boxes and points \
+                 that rest on an exact\nevaluation are no better than they say, and that no plan on a \
+                 told chip is better",
+                grouped(verified.exact as u64)
+            )?;
+        }
+        Ok(Exit::Done)
     }
 
     fn check_outcome(&self, name: &str, outcome: &Outcome) -> Result<Exit, Refusal> {

@@ -13,14 +13,18 @@ use super::schedule::seconds;
 use super::shard;
 use super::shard::ShardArgs;
 use super::watch::Watch;
+use phaze::ask::chips::SearchedChips;
 use phaze::ask::search::Searched;
 use phaze::input;
+use phaze::input::chip_space::SpaceKind;
 use phaze::input::request::ModelEntry;
 use phaze::input::request::RequestFile;
 use phaze::input::space::RawSpace;
 use phaze::report;
 use phaze::search::Outcome;
+use phaze::search::Request;
 use phaze::search::Setup;
+use phaze::search::chips::ChipSetup;
 use phaze::store::Start;
 use phaze::store::files;
 use phaze::store::journal::fingerprint;
@@ -29,7 +33,7 @@ use phaze::store::results::Shelf;
 
 /// Find the best accelerator of a design space and the best way to train on it, with proof.
 ///
-/// Without arguments: GPT2-XL on 1,024 accelerators over the published space.
+/// Without arguments: Llama-3-8B on 1,024 chips of 5 nm, 800 mm² and 700 W, over a billion chips.
 #[derive(ClapArgs)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Args {
@@ -60,9 +64,16 @@ pub struct Args {
     /// Draw the Pareto front on the terminal as well
     #[arg(long)]
     plot: bool,
-    /// Print a commented request file and stop
-    #[arg(long, exclusive = true)]
-    example: bool,
+    /// Print a commented request file over `chips` or the `published` space and stop
+    #[arg(
+        long,
+        exclusive = true,
+        value_name = "SPACE",
+        num_args = 0..=1,
+        default_missing_value = "chips",
+        value_parser = ["chips", "published"]
+    )]
+    example: Option<String>,
     /// Print the JSON schema of request files, for editors, and stop
     #[arg(long, exclusive = true)]
     schema: bool,
@@ -73,7 +84,8 @@ pub struct Args {
 #[command(next_help_heading = "Request")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Asked {
-    /// A built-in model or the path of a config.json; repeat for several
+    /// A built-in model or the path of a config.json, as llama3-8b@32768 with the length of its
+    /// sequences; repeat for several
     #[arg(long, value_name = "MODEL")]
     model: Vec<String>,
     /// Tokens in a sequence, for every model [default: the most that it was made for]
@@ -137,7 +149,8 @@ pub struct Asked {
     /// hardware or a hardware file with a block [default: what --hardware says]
     #[arg(long, value_name = "NAME|FILE")]
     efficiency: Option<String>,
-    /// throughput, throughput-per-area or energy-per-token [default: throughput]
+    /// throughput, throughput-per-area, energy-per-token; of chips also cost-per-token and
+    /// carbon-per-token [default: throughput]
     #[arg(long, value_name = "GOAL")]
     objective: Option<String>,
     /// How several models become one number: geomean, mean or min-regret [default: geomean]
@@ -155,36 +168,89 @@ pub struct Asked {
     /// Leave out designs whose devices draw more than this on average
     #[arg(long, value_name = "WATTS")]
     power_cap: Option<f64>,
-    /// Sizes of off-chip memory in GiB [default: 32,64,80]
+    /// Sizes of off-chip memory of the published space in GiB [default: 32,64,80]
     #[arg(long, value_name = "GIB,…")]
     hbm: Option<String>,
     /// Fix one knob, as width=128; repeat for several
     #[arg(long, value_name = "KNOB=VALUE")]
     fix: Vec<String>,
-    /// Change one key of the request's space, as width=32,64, depth=2..64 (powers of two),
-    /// `max_area_mm2=200` or `min_area_fraction=0.1`; repeat for several
-    #[arg(long, value_name = "KNOB=VALUES")]
+    /// Choose a space, `chips` or `published` [default: chips], or change one knob of it, as
+    /// width=32,64 or clock=1.4..1.8 (its values between both ends; powers of two in the published
+    /// space, which also knows `max_area_mm2=200` and `min_area_fraction=0.1`); repeat for several
+    #[arg(long, value_name = "NAME|KNOB=VALUES")]
     space: Vec<String>,
+    #[command(flatten)]
+    chip: ChipAsked,
+}
+
+/// The options about searched chips.
+#[derive(ClapArgs, Default)]
+#[command(next_help_heading = "Chips")]
+struct ChipAsked {
+    /// What chips are made in, in nm: 3, 5, 7 or 16 [default: 5]
+    #[arg(long, value_name = "NM")]
+    process: Option<u64>,
+    /// The generation of off-chip memory [default: hbm3e]
+    #[arg(long, value_name = "NAME")]
+    memory: Option<String>,
+    /// The largest die in mm² [default: 800]
+    #[arg(long, value_name = "MM2")]
+    max_area: Option<f64>,
+    /// The most thermal design power in watts [default: 700]
+    #[arg(long, value_name = "WATTS")]
+    tdp: Option<f64>,
+    /// The most that a chip may cost to make, in dollars [default: any]
+    #[arg(long, value_name = "DOLLARS")]
+    max_price: Option<f64>,
+    /// What the links lead to: torus, its sides as 8x8x16, or flat [default: torus, the most cubic]
+    #[arg(long, value_name = "NETWORK", conflicts_with = "torus")]
+    network: Option<String>,
+    /// The sides of the torus, as 8x8x16 [default: the most cubic]
+    #[arg(long, value_name = "AxBxC")]
+    torus: Option<String>,
+    /// What a GB/s of links costs, per direction, in dollars [default: 10 in a torus, 85 flat]
+    #[arg(long, value_name = "DOLLARS")]
+    price_links: Option<f64>,
+    /// What a kWh costs, in dollars [default: 0.08]
+    #[arg(long, value_name = "DOLLARS")]
+    kwh: Option<f64>,
+    /// Years in service [default: 4]
+    #[arg(long, value_name = "YEARS")]
+    years: Option<f64>,
+    /// Chips that share masks and design [default: 100000]
+    #[arg(long, value_name = "CHIPS")]
+    volume: Option<f64>,
+    /// Count what a buyer pays: the part of the price that is not the cost of the chip [default: a
+    /// builder's cost]
+    #[arg(long, value_name = "PART")]
+    margin: Option<f64>,
 }
 
 impl Args {
     /// Searches, writes the files of the result, and prints it.
     pub fn run(&self) -> Result<Exit, Refusal> {
         let mut out = std::io::stdout().lock();
-        if self.example || self.schema {
-            let text = if self.example { input::request::EXAMPLE } else { input::request::SCHEMA };
+        let example = self.example.as_deref().map(|space| match space {
+            "published" => input::request::PUBLISHED_EXAMPLE,
+            _ => input::request::EXAMPLE,
+        });
+        if let Some(text) = example.or_else(|| self.schema.then_some(input::request::SCHEMA)) {
             out.write_all(text.as_bytes())?;
             return Ok(Exit::Done);
         }
         drop(out);
-        let setup = self.setup()?;
+        let (file, name) = self.asked.over_file(self.request.as_deref())?;
+        if file.kind(&name)? == SpaceKind::Chips {
+            return self.run_chips(&input::request::ready_chips(&file, &name, &files::small)?);
+        }
+        let setup = input::request::ready(&file, &name, &files::small)?;
         if let Some(task) = self.shard.task(&setup)? {
             let Some(out) = self.out.as_deref().filter(|_| self.time_limit.is_none()) else {
                 return Err(Refusal::Options(shard::NEEDS.into()));
             };
             return in_threads(self.threads, || shard::search(&setup, &task, out, self.start()));
         }
-        let directory = self.directory(&setup);
+        let directory = self.directory(&setup.request);
         in_threads(self.threads, || {
             let Searched { outcome, interrupted, .. } =
                 searched(&setup, &directory, self.start(), self.time_limit)?;
@@ -193,10 +259,7 @@ impl Args {
                 super::report::plot(&directory)?;
             }
             if interrupted {
-                eprintln!(
-                    "interrupted; everything evaluated so far is kept: repeat the command with \
-                     --resume"
-                );
+                eprintln!("{INTERRUPTED}");
                 return Ok(Exit::Interrupted);
             }
             Ok(if outcome.winner.is_some() { Exit::Done } else { Exit::Negative })
@@ -211,13 +274,42 @@ impl Args {
         }
     }
 
-    fn setup(&self) -> Result<Setup, Refusal> {
-        let (file, name) = self.asked.over_file(self.request.as_deref())?;
-        Ok(input::request::ready(&file, &name, &files::small)?)
+    fn directory<S>(&self, request: &Request<S>) -> PathBuf {
+        self.out.clone().unwrap_or_else(|| results::usual_directory(request))
     }
 
-    fn directory(&self, setup: &Setup) -> PathBuf {
-        self.out.clone().unwrap_or_else(|| results::usual_directory(&setup.request))
+    /// The same over chips, with boxes in place of a table of designs.
+    fn run_chips(&self, setup: &ChipSetup) -> Result<Exit, Refusal> {
+        if self.plot {
+            let problem = "--plot draws a front of designs, which only the published space has";
+            return Err(Refusal::Options(problem.into()));
+        }
+        if self.shard.is_asked() {
+            let problem = "--shard: parts are those of the published space; add --space published";
+            return Err(Refusal::Options(problem.into()));
+        }
+        let directory = self.directory(&setup.request);
+        in_threads(self.threads, || {
+            let watch = Watch::new(self.time_limit);
+            let program = program();
+            let shelf = Shelf { directory: &directory, start: self.start(), program: &program };
+            let SearchedChips { outcome, interrupted, .. } =
+                results::search_chips(setup, &shelf, &watch)?;
+            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+            if self.json {
+                serde_json::to_writer(&mut out, &outcome).map_err(std::io::Error::from)?;
+                writeln!(out)?;
+            } else {
+                report::chips::text(&outcome, &mut out)?;
+                writeln!(out, "\nWritten to {}: outcome.json, boxes.csv", files::name(&directory))?;
+            }
+            out.flush()?;
+            if interrupted {
+                eprintln!("{INTERRUPTED}");
+                return Ok(Exit::Interrupted);
+            }
+            Ok(if outcome.winner.is_some() { Exit::Done } else { Exit::Negative })
+        })
     }
 }
 
@@ -273,10 +365,11 @@ impl Asked {
     }
 
     fn as_file(&self) -> Result<RequestFile, Refusal> {
-        let mut file = RequestFile::default();
-        let entry = |name: &String| ModelEntry { name: name.clone(), sequence: None, weight: None };
-        file.model = self.model.iter().map(entry).collect();
-        file.published = self.published.then_some(true);
+        let mut file = RequestFile {
+            model: self.model.iter().map(|name| model_entry(name)).collect(),
+            published: self.published.then_some(true),
+            ..RequestFile::default()
+        };
         file.hardware.clone_from(&self.hardware);
         file.efficiency.clone_from(&self.efficiency);
         let job = &mut file.job;
@@ -302,6 +395,18 @@ impl Asked {
         search.pareto = self.pareto.then_some(true);
         search.exhaustive = self.exhaustive.then_some(true);
         search.power_cap_w = self.power_cap;
+        let chip = &mut file.chip;
+        chip.process_nm = self.chip.process;
+        chip.memory.clone_from(&self.chip.memory);
+        chip.area_mm2 = self.chip.max_area;
+        chip.tdp_w = self.chip.tdp;
+        chip.price_usd = self.chip.max_price;
+        chip.network = self.chip.network.clone().or_else(|| self.chip.torus.clone());
+        chip.usd_per_gb_per_s = self.chip.price_links;
+        chip.usd_per_kwh = self.chip.kwh;
+        chip.years = self.chip.years;
+        chip.volume = self.chip.volume;
+        chip.margin = self.chip.margin;
         if let Some(sizes) = &self.hbm {
             file.space = RawSpace::setting("--hbm", &format!("hbm_gib={sizes}"))?;
         }
@@ -311,6 +416,20 @@ impl Asked {
             }
         }
         Ok(file)
+    }
+}
+
+/// What is said of a search that the user ended.
+const INTERRUPTED: &str =
+    "interrupted; everything evaluated so far is kept: repeat the command with --resume";
+
+/// A model with the length of its sequences behind an `@`, where that is given.
+fn model_entry(text: &str) -> ModelEntry {
+    let entry = |name: &str, sequence| ModelEntry { name: name.into(), sequence, weight: None };
+    let given = text.rsplit_once('@').and_then(|(name, tokens)| Some((name, tokens.parse().ok()?)));
+    match given {
+        Some((name, tokens)) if !name.is_empty() => entry(name, Some(tokens)),
+        _ => entry(text, None),
     }
 }
 

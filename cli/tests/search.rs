@@ -137,8 +137,10 @@ fn bad_requests_are_refused_with_the_reason_and_leave_nothing() {
         (&["--time-limit", "nan"], "0 or more"),
     ];
     for (arguments, expected) in cases {
-        let arguments: Vec<&str> =
-            ["search", "--out", &path].into_iter().chain(arguments.iter().copied()).collect();
+        let arguments: Vec<&str> = ["search", "--space", "published", "--out", &path]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .collect();
         let refused = phaze(&arguments);
         let message = String::from_utf8(refused.stderr).unwrap();
         assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {message}");
@@ -227,6 +229,8 @@ fn a_model_that_fits_nowhere_is_an_answer_with_its_reason() {
     let path = out.display().to_string();
     let found = phaze(&[
         "search",
+        "--space",
+        "published",
         "--model",
         "gpt3-175b",
         "--devices",

@@ -16,6 +16,7 @@ use crate::plan::Plan;
 use crate::plan::check::placement::check;
 use crate::search::Observer;
 use crate::search::Outcome;
+use crate::search::chips::ChipOutcome;
 
 use super::Refusal;
 
@@ -35,6 +36,8 @@ pub enum Verdict {
 pub enum Answer {
     /// Of a search.
     Outcome(Box<Outcome>),
+    /// Of a search over chips.
+    Chips(Box<ChipOutcome>),
     /// Of a placement.
     Plan(Box<Plan>),
 }
@@ -55,10 +58,14 @@ pub fn read(file: &str, text: &str) -> Result<Answer, InputError> {
         line: Some(error.line()),
         message: format!("not {what}: {error}"),
     };
-    let schema = serde_json::from_str::<Schema>(text);
-    if schema.is_ok_and(|found| found.schema == Outcome::SCHEMA) {
+    let schema = serde_json::from_str::<Schema>(text).map_or(String::new(), |found| found.schema);
+    if schema == Outcome::SCHEMA {
         let outcome = serde_json::from_str(text).map_err(|error| not_one("an outcome", &error))?;
         return Ok(Answer::Outcome(outcome));
+    }
+    if schema == ChipOutcome::SCHEMA {
+        let outcome = serde_json::from_str(text).map_err(|error| not_one("an outcome", &error))?;
+        return Ok(Answer::Chips(outcome));
     }
     let plan = serde_json::from_str(text).map_err(|error| not_one("a plan", &error))?;
     Ok(Answer::Plan(plan))

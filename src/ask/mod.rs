@@ -7,6 +7,7 @@
 pub mod calibrate;
 pub mod check;
 pub mod chip;
+pub mod chips;
 pub mod estimate;
 pub mod inspect;
 pub mod keywords;

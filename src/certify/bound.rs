@@ -36,12 +36,21 @@ use super::rebuild::Question;
 const MARGIN: f64 = 1e-9;
 
 /// Bounds of every design of a question.
-pub struct Bounds<'a> {
-    question: &'a Question,
+pub struct Bounds {
     /// By model and division.
     divisions: Vec<Vec<DivisionBound>>,
     /// The place of each shape of array in the tables of steps.
     arrays: BTreeMap<(u64, u64), usize>,
+}
+
+/// What designs may differ in that bounds prepare for.
+pub struct Shapes<'a> {
+    /// Sides of arrays.
+    pub arrays: Vec<(u64, u64)>,
+    /// Sizes of memory, in the order in which they are asked for.
+    pub memories: &'a [Bytes],
+    /// Any of the designs: of its network and efficiency all have the same.
+    pub sample: &'a Accelerator,
 }
 
 /// What bounds one division.
@@ -95,47 +104,56 @@ struct Pace {
     launch: f64,
 }
 
-impl<'a> Bounds<'a> {
-    /// Prepares all that designs share.
-    pub fn new(question: &'a Question) -> Self {
-        let shape = |candidate: &crate::hardware::Candidate| {
-            (candidate.design.width, candidate.design.depth)
+impl Bounds {
+    /// Prepares all that the designs of a question share.
+    pub fn new(question: &Question) -> Self {
+        let designs = question.candidates.iter().map(|candidate| &candidate.design);
+        let sizes = question.request.space.hbm_gib.iter();
+        let memories: Vec<Bytes> = sizes.map(|&gib| Bytes::GIB * gib).collect();
+        let shapes = Shapes {
+            arrays: designs.map(|design| (design.width, design.depth)).collect(),
+            memories: &memories,
+            sample: &question.chip(0, 0),
         };
+        Self::prepared(question, &shapes)
+    }
+
+    /// The same for given shapes.
+    pub fn prepared(question: &Question, shapes: &Shapes) -> Self {
         let mut arrays: BTreeMap<(u64, u64), usize> =
-            question.candidates.iter().map(|candidate| (shape(candidate), 0)).collect();
+            shapes.arrays.iter().map(|&sides| (sides, 0)).collect();
         arrays.values_mut().enumerate().for_each(|(at, place)| *place = at);
-        let shapes: Vec<(u64, u64)> = arrays.keys().copied().collect();
+        let sides: Vec<(u64, u64)> = arrays.keys().copied().collect();
         let models = question.models.iter().enumerate();
         let divisions = models.map(|(at, model)| {
             let asked = question.asked(at);
             let divisions = model.divisions.iter();
             divisions
-                .map(|divided| DivisionBound::new(question, &asked, divided, &shapes))
+                .map(|divided| DivisionBound::new(question, &asked, divided, (&sides, shapes)))
                 .collect()
         });
-        Self { divisions: divisions.collect(), arrays, question }
+        Self { divisions: divisions.collect(), arrays }
     }
 
-    /// What no way to train a model on a design with one size of memory can beat; `None` where
-    /// surely nothing fits.
-    pub fn standing(&self, model: usize, design: usize, hbm: usize) -> Option<Standing> {
-        let chip = self.question.chip(design, hbm);
+    /// What no way to train a model on a chip with the `memory`-th size of memory can beat; `None`
+    /// where surely nothing fits.
+    pub fn standing(&self, model: usize, chip: &Accelerator, memory: usize) -> Option<Standing> {
         let knobs = chip.design();
         let array = self.arrays[&(knobs.width, knobs.depth)];
         let cycle = 1e12 / chip.clock().as_hertz() as f64;
-        let Efficiency { memory, launch, .. } = *chip.efficiency();
+        let reached = chip.efficiency();
         let byte = 1e12 / chip.hbm_bandwidth().as_bytes_per_second() as f64;
         let pace = Pace {
             step: cycle / knobs.tensor_cores as f64,
             lane_cycle: cycle / (knobs.vector_cores as f64 * knobs.vector_width as f64),
             byte,
-            own_byte: byte * (1000.0 / f64::from(memory)),
-            launch: launch.0 as f64,
+            own_byte: byte * (1000.0 / f64::from(reached.memory)),
+            launch: reached.launch.0 as f64,
         };
         let mut ends = Vec::new();
         let (mut time, mut energy) = (f64::INFINITY, f64::INFINITY);
         for division in &self.divisions[model] {
-            let ways = &division.cases[hbm];
+            let ways = &division.cases[memory];
             if ways.iter().all(|(_, _, cases)| cases.is_empty()) {
                 continue;
             }
@@ -143,7 +161,7 @@ impl<'a> Bounds<'a> {
             for (recompute, phases, cases) in ways.iter().filter(|(_, _, cases)| !cases.is_empty())
             {
                 time = time.min(phases.least_time(cases, &times));
-                energy = energy.min(division.energy(*recompute, &times, array, &chip));
+                energy = energy.min(division.energy(*recompute, &times, array, chip));
             }
         }
         (time < f64::INFINITY).then(|| {
@@ -154,18 +172,22 @@ impl<'a> Bounds<'a> {
 }
 
 impl DivisionBound {
-    fn new(question: &Question, asked: &Asked, divided: &Divided, shapes: &[(u64, u64)]) -> Self {
+    fn new(
+        question: &Question,
+        asked: &Asked,
+        divided: &Divided,
+        (sides, shapes): (&[(u64, u64)], &Shapes),
+    ) -> Self {
         let share = &divided.share;
         let count = |kind: usize| share.sequence.iter().filter(|&&at| at == kind).count() as f64;
-        let chip = question.chip(0, 0);
         let cluster = question.cluster(divided.devices);
-        let place = Place { chip: &chip, cluster: &cluster, costs: question.vector_costs };
+        let place = Place { chip: shapes.sample, cluster: &cluster, costs: question.vector_costs };
         let passes = share.kinds.iter().map(|kind| {
-            [&kind.forward, &kind.backward].map(|ops| PassBound::new(ops, share, place, shapes))
+            [&kind.forward, &kind.backward].map(|ops| PassBound::new(ops, share, place, sides))
         });
         let shardings = divided.shardings(asked);
-        let cases = question.request.space.hbm_gib.iter().map(|gib| {
-            let capacity = asked.usable(gib << 30);
+        let cases = shapes.memories.iter().map(|memory| {
+            let capacity = asked.usable(memory.0);
             let choices = asked.space.recompute.iter();
             choices
                 .map(|&recompute| {

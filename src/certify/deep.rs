@@ -276,7 +276,8 @@ impl Again<'_> {
                 let (hbm, design) = (at / n_designs, at % n_designs);
                 let area = question.areas[design];
                 let cost = |standing| Judge::cost(self.judged.judge.objective, standing, area);
-                let Some(bound) = bounds.standing(model, design, hbm).map(cost) else {
+                let chip = question.chip(design, hbm);
+                let Some(bound) = bounds.standing(model, &chip, hbm).map(cost) else {
                     return Ok(None);
                 };
                 if told.is_some_and(|told| bound > told * (1.0 + SAME)) {

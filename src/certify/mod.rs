@@ -10,6 +10,7 @@
 
 mod baselines;
 mod bound;
+pub mod boxes;
 mod cells;
 mod claims;
 pub mod deep;

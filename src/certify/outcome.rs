@@ -68,7 +68,7 @@ pub fn check(
     cells: &[Vec<String>],
 ) -> Result<Judged, FalseClaim> {
     header(outcome)?;
-    models(question, &outcome.models)?;
+    told_models(question, &outcome.models)?;
     let judge = question.judge(&outcome.models);
     let stopped = proof::stopped(&outcome.proof)?;
     let fits = fits(question);
@@ -86,16 +86,20 @@ pub fn check(
 }
 
 fn header(outcome: &Outcome) -> Verdict {
-    let said = (outcome.schema.as_str(), outcome.version);
-    let is = (Outcome::SCHEMA, Outcome::VERSION);
+    let said = (outcome.schema.as_str(), outcome.version, outcome.phaze.as_str());
+    header_of(said, (Outcome::SCHEMA, Outcome::VERSION))
+}
+
+/// Whether a file says to be of a schema and version, written by some phaze.
+pub fn header_of(said: (&str, u32, &str), is: (&str, u32)) -> Verdict {
     require(said.0 == is.0, "schema", said.0, is.0)?;
     require(said.1 == is.1, "version", said.1, is.1)?;
-    let parts: Vec<&str> = outcome.phaze.split('.').collect();
+    let parts: Vec<&str> = said.2.split('.').collect();
     let number = |part: &&str| {
         !part.is_empty() && part.len() <= 6 && part.bytes().all(|byte| byte.is_ascii_digit())
     };
     let shaped = parts.len() == 3 && parts.iter().all(number);
-    require(shaped, "phaze", &outcome.phaze, "no version such as 0.1.0")
+    require(shaped, "phaze", said.2, "no version such as 0.1.0")
 }
 
 /// By size of memory: whether every model fits.
@@ -104,7 +108,8 @@ fn fits(question: &Question) -> Vec<Fit> {
     sizes.map(|&gib| feasible::all_fit(question, Bytes::GIB * gib)).collect()
 }
 
-fn models(question: &Question, claimed: &[ModelFacts]) -> Verdict {
+/// Judges what is told of models, but for their own bests.
+pub fn told_models(question: &Question, claimed: &[ModelFacts]) -> Verdict {
     let (said, is) = (claimed.len(), question.models.len());
     require(said == is, "models.length", said, is)?;
     for (at, (said, model)) in claimed.iter().zip(&question.models).enumerate() {

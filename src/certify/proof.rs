@@ -16,8 +16,13 @@ use super::table::Status;
 
 /// Whether a search was stopped early, and that by something that can stop one.
 pub fn stopped(claimed: &Proof) -> Result<bool, super::FalseClaim> {
-    let Some(reason) = &claimed.stopped_by else { return Ok(false) };
-    let known = STOPPED_BY.contains(&reason.as_str());
+    known_reason(claimed.stopped_by.as_deref())
+}
+
+/// The same of a reason.
+pub fn known_reason(reason: Option<&str>) -> Result<bool, super::FalseClaim> {
+    let Some(reason) = reason else { return Ok(false) };
+    let known = STOPPED_BY.contains(&reason);
     require(known, "proof.stopped_by", reason, STOPPED_BY.join(" or "))?;
     Ok(true)
 }

@@ -88,6 +88,18 @@ impl Question {
             candidate.build(candidate.design.hbm, &physics).map(|chip| chip.total_area())
         };
         let areas: Result<Vec<Area>, _> = candidates.iter().map(area).collect();
+        let areas = areas.map_err(|reason| format!("request.space: {reason}"))?;
+        let question = Self::of_request(request, models, physics, references)?;
+        Ok(Self { candidates, areas, ..question })
+    }
+
+    /// The same without any design: those that are judged are told when they are.
+    pub fn of_request(
+        request: &Request,
+        models: &[Model],
+        physics: Physics,
+        references: References,
+    ) -> Result<Self, String> {
         let element = Bytes(physics.element_bytes);
         let trained = request.models.iter().zip(models);
         let trained: Result<Vec<Trained>, String> = trained
@@ -101,8 +113,8 @@ impl Question {
             .collect();
         Ok(Self {
             models: trained?,
-            areas: areas.map_err(|reason| format!("request.space: {reason}"))?,
-            candidates,
+            areas: Vec::new(),
+            candidates: Vec::new(),
             vector_costs: request.vector_costs,
             rule: request.rule,
             optimizer: request.optimizer,
@@ -155,6 +167,7 @@ impl Question {
             objective: self.request.objective,
             combine: self.request.combine,
             stakes: stakes.collect(),
+            devices_per_second: 1.0,
         }
     }
 }

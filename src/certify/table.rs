@@ -115,7 +115,7 @@ pub struct Judging<'a> {
     /// How designs are compared.
     pub judge: &'a Judge,
     /// What no design can beat.
-    pub bounds: &'a Bounds<'a>,
+    pub bounds: &'a Bounds,
     /// By size of memory: whether every model fits.
     pub fits: &'a [Fit],
     /// Whether the search was stopped early.
@@ -194,9 +194,9 @@ impl Judging<'_> {
             "open" => Status::Open,
             _ => return Err(cells.wrong(at, "evaluated, beaten, pruned, infeasible or open")),
         };
-        let bounds: Option<Vec<Standing>> = (0..layout.n_models)
-            .map(|model| self.bounds.standing(model, cells.design, hbm))
-            .collect();
+        let chip = self.question.chip(cells.design, hbm);
+        let bounds: Option<Vec<Standing>> =
+            (0..layout.n_models).map(|model| self.bounds.standing(model, &chip, hbm)).collect();
         let area = self.question.areas[cells.design];
         let merit = bounds.as_ref().map(|all| self.judge.merit(all, area, Certainty::Bound));
         // A search may be stopped before it knows a bound.

@@ -6,6 +6,7 @@
 //! which an answer is shown (see `report`).
 
 mod baselines;
+mod chips;
 mod conclude;
 mod experts;
 mod operators_alone;
@@ -16,6 +17,7 @@ pub use baselines::N_BASELINES;
 pub use baselines::References;
 pub use baselines::STOPPED;
 pub use baselines::description;
+pub use chips::chip_outcome;
 pub use conclude::outcome;
 pub use experts::Degrees;
 pub use experts::PUBLISHED;

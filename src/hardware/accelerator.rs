@@ -280,6 +280,16 @@ impl Accelerator {
         })
     }
 
+    /// The same with the energies, the area and the power at rest of another.
+    pub(super) fn with_energies_of(mut self, other: &Self) -> Self {
+        self.tensor.energies = other.tensor.energies;
+        self.fp8.energies = other.fp8.energies;
+        self.vector.energies = other.vector.energies;
+        self.vector.network_fj_per_byte = other.vector.network_fj_per_byte;
+        (self.area, self.static_uw) = (other.area, other.static_uw);
+        self
+    }
+
     /// The knobs.
     pub fn design(&self) -> &Design {
         &self.design

@@ -10,7 +10,7 @@ const MULTIPLY_ACCUMULATOR: u64 = 760_041_386;
 const VECTOR_LANE: u64 = 759_823_853;
 
 /// Where the area of a design goes. Memory off the chip adds none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AreaBreakdown {
     /// Multiply-accumulators of all tensor cores.
     pub arrays: Area,

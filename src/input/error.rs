@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::search::Senseless;
+use crate::search::chips::NoChip;
 
 /// An input that cannot be used: where, what was found, what is allowed.
 ///
@@ -67,6 +68,14 @@ pub enum InputError {
         file: String,
         /// Why not.
         reason: Senseless,
+    },
+    /// All can be read, and yet there is no chip to search.
+    #[error("{file}: {reason}")]
+    NoChip {
+        /// Where.
+        file: String,
+        /// Why not.
+        reason: NoChip,
     },
     /// A value of the wrong type or outside its range, alone or beside another field.
     #[error("{file}: `{field} = {found}` {problem}; {allowed}")]

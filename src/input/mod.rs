@@ -6,6 +6,7 @@
 pub mod batch;
 mod builtin;
 mod chip;
+pub mod chip_space;
 pub mod conventions;
 pub mod decimal;
 pub mod efficiency;

@@ -11,6 +11,8 @@ use serde::Deserialize;
 
 use super::InputError;
 use super::batch::LONGEST_DEFAULT_SEQUENCE;
+use super::chip_space::ChipTable;
+use super::chip_space::SpaceKind;
 use super::conventions::Conventions;
 use super::efficiency_choice;
 use super::hardware;
@@ -20,8 +22,13 @@ use super::numbers::syntax;
 use super::source;
 use super::source::Reader;
 use super::space::RawSpace;
+use super::technology;
 pub use super::valid::validated;
+pub use super::valid::validated_chips;
 use crate::certify::Question;
+use crate::certify::boxes::ChipQuestion;
+use crate::hardware::Physics;
+use crate::hardware::chip::ChipSpace;
 use crate::model::Attention;
 use crate::model::Model;
 use crate::model::Optimizer;
@@ -41,15 +48,20 @@ use crate::search::ModelRequest;
 use crate::search::Objective;
 use crate::search::Request;
 use crate::search::Setup;
+use crate::search::chips::ChipSetup;
 
-/// A commented example that holds every key.
+/// A commented example over chips that holds every key.
 pub const EXAMPLE: &str = include_str!("../../inputs/requests/example.toml");
+
+/// The same over the published space.
+pub const PUBLISHED_EXAMPLE: &str = include_str!("../../inputs/requests/published.toml");
 
 /// The schema of request files, for editors.
 pub const SCHEMA: &str = include_str!("../../inputs/requests/request.schema.json");
 
-/// The model of a request that names none.
+/// The model of a request that names none: of the published space, and of chips.
 const DEFAULT_MODEL: &str = "gpt2-xl";
+const DEFAULT_CHIP_MODEL: &str = "llama3-8b";
 
 /// What a user asks for; what is left out has a default.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -62,6 +74,7 @@ pub struct RequestFile {
     pub efficiency: Option<String>,
     pub job: JobTable,
     pub space: RawSpace,
+    pub chip: ChipTable,
     pub search: SearchTable,
 }
 
@@ -151,6 +164,8 @@ impl RequestFile {
             optimizer, attention, sequence_parallel, context_parallel, zero, strategy, launchable, reserve,
             time_model, rule);
         under.space = self.space.over(under.space);
+        overlay!(self.chip, under.chip; process_nm, precision, memory, area_mm2, tdp_w, price_usd,
+            network, margin, volume, usd_per_kwh, years, usd_per_gb_per_s);
         overlay!(self.search, under.search; objective, combine, top, pareto, exhaustive, power_cap_w);
         under
     }
@@ -171,27 +186,77 @@ impl RequestFile {
     pub fn every_sequence(&mut self, tokens: Option<u64>) {
         if let Some(tokens) = tokens {
             if self.model.is_empty() {
-                self.model = vec![ModelEntry::default()];
+                self.model = vec![self.default_model()];
             }
             self.model.iter_mut().for_each(|entry| entry.sequence = Some(tokens));
         }
     }
 
-    /// The whole question, with the text of every file that it names; `file` is what errors refer
-    /// to, and `read` opens files.
+    /// Which space it asks for: the one that it names, the published one with published conventions
+    /// or where it sets what only that one has, else that of chips.
+    ///
+    /// # Errors
+    /// A space that is not known.
+    pub fn kind(&self, file: &str) -> Result<SpaceKind, InputError> {
+        match self.space.kind(file)? {
+            SpaceKind::Chips if self.published == Some(true) => Ok(SpaceKind::Published),
+            kind => Ok(kind),
+        }
+    }
+
+    fn default_model(&self) -> ModelEntry {
+        match self.kind("") {
+            Ok(SpaceKind::Chips) => {
+                ModelEntry { name: DEFAULT_CHIP_MODEL.into(), ..ModelEntry::default() }
+            }
+            _ => ModelEntry::default(),
+        }
+    }
+
+    /// The whole question over the published space or a part of it, with the text of every file that
+    /// it names; `file` is what errors refer to, and `read` opens files.
     ///
     /// # Errors
     /// What cannot be read, is not known, or makes no sense.
     pub fn complete(&self, file: &str, read: &Reader) -> Result<Request, InputError> {
+        if let Some(key) = self.chip.first_key() {
+            let field = Field::new(file, &format!("chip.{key}"));
+            let problem = "is about searched chips, and the published space has none";
+            return Err(field.value("…", problem, "leave it out, or search chips"));
+        }
+        let space = self.space.checked(file)?;
+        validated(self.completed(file, read, (space, ModelEntry::default()))?, file)
+    }
+
+    /// The same over whole chips.
+    ///
+    /// # Errors
+    /// What cannot be read, is not known, or makes no sense.
+    pub fn complete_chips(
+        &self,
+        file: &str,
+        read: &Reader,
+    ) -> Result<Request<ChipSpace>, InputError> {
+        let space = self.chip.space(&self.space, file)?;
+        let default = ModelEntry { name: DEFAULT_CHIP_MODEL.into(), ..ModelEntry::default() };
+        validated_chips(self.completed(file, read, (space, default))?, file)
+    }
+
+    fn completed<S>(
+        &self,
+        file: &str,
+        read: &Reader,
+        (space, model): (S, ModelEntry),
+    ) -> Result<Request<S>, InputError> {
         let default = Conventions::of(self.published.unwrap_or(false));
         let words = Words { file };
         let (job, search) = (&self.job, &self.search);
-        let (models, asked) = self.models(read)?;
+        let (models, asked) = self.models(model, read)?;
         let name = self.hardware.as_deref().unwrap_or(default.hardware);
         let (_, text) = source::hardware(name, &format!("{file}: hardware"), read)?;
         let top = search.top.unwrap_or(1);
         let asked_sequences: Vec<u64> = asked.iter().map(|model| model.sequence).collect();
-        let request = Request {
+        Ok(Request {
             models: asked,
             hardware: Source { name: source::printable(name), text },
             efficiency: self.efficiency(file, read)?,
@@ -220,7 +285,7 @@ impl RequestFile {
                 &Rule::ALL.map(|known| (known.name(), known)),
             )?,
             vector_costs: default.vector_costs,
-            space: self.space.checked(file)?,
+            space,
             objective: words.one_of(
                 "search.objective",
                 search.objective.as_deref(),
@@ -237,8 +302,7 @@ impl RequestFile {
             pareto: search.pareto.unwrap_or(false),
             exhaustive: search.exhaustive.unwrap_or(false),
             power_cap_w: search.power_cap_w,
-        };
-        validated(request, file)
+        })
     }
 
     /// Whose efficiency is assumed in place of the hardware's own.
@@ -315,8 +379,12 @@ impl RequestFile {
     }
 
     /// The models, and how each stands in the request.
-    fn models(&self, read: &Reader) -> Result<(Vec<Model>, Vec<ModelRequest>), InputError> {
-        let default = [ModelEntry::default()];
+    fn models(
+        &self,
+        default: ModelEntry,
+        read: &Reader,
+    ) -> Result<(Vec<Model>, Vec<ModelRequest>), InputError> {
+        let default = [default];
         let entries = if self.model.is_empty() { &default[..] } else { &self.model };
         let mut found = (Vec::new(), Vec::new());
         for entry in entries {
@@ -331,6 +399,14 @@ impl RequestFile {
         }
         Ok(found)
     }
+}
+
+/// What is asked of chips in `file`, ready to be searched; as [`ready`].
+///
+/// # Errors
+/// What cannot be read, is not known, or makes no sense.
+pub fn ready_chips(file: &RequestFile, name: &str, read: &Reader) -> Result<ChipSetup, InputError> {
+    chip_setup_of(file.complete_chips(name, read)?, name)
 }
 
 /// What is asked in `file`, ready to be searched; `name` is what errors refer to, and `read` opens
@@ -350,6 +426,33 @@ pub fn ready(file: &RequestFile, name: &str, read: &Reader) -> Result<Setup, Inp
 /// What is not known or makes no sense.
 pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
     let request = validated(request, file)?;
+    let (models, physics) = named(&request, file)?;
+    for &gib in &request.space.hbm_gib {
+        let field = Field::new(file, "space.hbm_gib");
+        physics.hbm.knows(gib).map_err(|unknown| {
+            field.value(&gib.to_string(), &unknown.problem(), &unknown.allowed())
+        })?;
+    }
+    network::reaches(&physics.network, request.devices, &Field::new(file, "job.devices"))?;
+    let file = file.to_owned();
+    Setup::new(request, models, physics).map_err(|reason| InputError::Senseless { file, reason })
+}
+
+/// What a request over chips asks, ready to be searched; as [`setup_of`].
+///
+/// # Errors
+/// What is not known or makes no sense.
+pub fn chip_setup_of(request: Request<ChipSpace>, file: &str) -> Result<ChipSetup, InputError> {
+    let request = validated_chips(request, file)?;
+    let (models, physics) = named(&request, file)?;
+    let technology = technology::of_process(request.space.process_nm, file, "chip.process_nm")?;
+    let name = file.to_owned();
+    ChipSetup::new(request, models, physics, &technology)
+        .map_err(|reason| InputError::NoChip { file: name, reason })
+}
+
+/// The models and the physics that a request names, which allow the degrees that it asks for.
+fn named<S>(request: &Request<S>, file: &str) -> Result<(Vec<Model>, Physics), InputError> {
     let models = request.models.iter().map(|model| match &model.text {
         Some(text) => source::model_text(&model.name, text),
         None => super::model(&model.name),
@@ -362,26 +465,18 @@ pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
     if let Some(chosen) = &request.efficiency {
         efficiency_choice::assume_physics(chosen, &mut physics, &format!("{file}: efficiency"))?;
     }
-    for &gib in &request.space.hbm_gib {
-        let field = Field::new(file, "space.hbm_gib");
-        physics.hbm.knows(gib).map_err(|unknown| {
-            field.value(&gib.to_string(), &unknown.problem(), &unknown.allowed())
-        })?;
-    }
-    network::reaches(&physics.network, request.devices, &Field::new(file, "job.devices"))?;
     let widths = &request.strategies.tensor_parallel;
     let legal = allowed(widths, &models);
     if let Some(odd) = widths.iter().find(|&width| !legal.contains(width)) {
-        return Err(illegal_width(*odd, &request, &models, file));
+        return Err(illegal_width(*odd, &request.models, &models, file));
     }
     for &degree in &request.strategies.context_parallel {
         let mut each = request.models.iter().zip(&models);
         if !each.any(|(asked, model)| divides(model, asked.sequence, degree)) {
-            return Err(illegal_context(degree, &request, &models, file));
+            return Err(illegal_context(degree, &request.models, &models, file));
         }
     }
-    let file = file.to_owned();
-    Setup::new(request, models, physics).map_err(|reason| InputError::Senseless { file, reason })
+    Ok((models, physics))
 }
 
 /// What an answer to a request is judged by, and the models that it names; `file` is what errors
@@ -397,6 +492,18 @@ pub fn judged_by(request: Request, file: &str) -> Result<(Question, Vec<Model>),
     Ok((question, models))
 }
 
+/// What an answer to a request over chips is judged by; as [`judged_by`].
+///
+/// # Errors
+/// The first field that makes no sense, with what is allowed.
+pub fn chips_judged_by(
+    request: Request<ChipSpace>,
+    file: &str,
+) -> Result<ChipQuestion, InputError> {
+    ChipQuestion::new(chip_setup_of(request, file)?, super::references()?)
+        .map_err(|reason| Field::new(file, "request").value("it", &reason, "search again"))
+}
+
 /// Those of `widths` that some model allows.
 fn allowed(widths: &[u64], models: &[Model]) -> Vec<u64> {
     let legal: Vec<Vec<u64>> = models.iter().map(|model| legal_widths(&model.spec)).collect();
@@ -404,8 +511,8 @@ fn allowed(widths: &[u64], models: &[Model]) -> Vec<u64> {
     widths.iter().copied().filter(some_model_allows).collect()
 }
 
-fn illegal_width(width: u64, request: &Request, models: &[Model], file: &str) -> InputError {
-    let legal = request.models.iter().zip(models).map(|(asked, model)| {
+fn illegal_width(width: u64, asked: &[ModelRequest], models: &[Model], file: &str) -> InputError {
+    let legal = asked.iter().zip(models).map(|(asked, model)| {
         let widths: Vec<String> = legal_widths(&model.spec).iter().map(u64::to_string).collect();
         format!("{} allows {}", asked.name, widths.join(", "))
     });
@@ -420,8 +527,13 @@ fn divides(model: &Model, sequence: u64, degree: u64) -> bool {
     legal_contexts(&model.spec, setting, degree).contains(&degree)
 }
 
-fn illegal_context(degree: u64, request: &Request, models: &[Model], file: &str) -> InputError {
-    let legal = request.models.iter().zip(models).map(|(asked, model)| {
+fn illegal_context(
+    degree: u64,
+    asked: &[ModelRequest],
+    models: &[Model],
+    file: &str,
+) -> InputError {
+    let legal = asked.iter().zip(models).map(|(asked, model)| {
         let setting = Setting { sequence: asked.sequence, ..Setting::ALONE };
         let degrees = legal_contexts(&model.spec, setting, 64);
         let degrees: Vec<String> = degrees.iter().map(u64::to_string).collect();
@@ -441,10 +553,12 @@ fn ascending(values: &[u64]) -> Vec<u64> {
 }
 
 /// What can be made as good as possible, by name.
-const OBJECTIVES: [(&str, Objective); 3] = [
+const OBJECTIVES: [(&str, Objective); 5] = [
     ("throughput", Objective::Throughput),
     ("throughput-per-area", Objective::ThroughputPerArea),
     ("energy-per-token", Objective::EnergyPerToken),
+    ("cost-per-token", Objective::CostPerToken),
+    ("carbon-per-token", Objective::CarbonPerToken),
 ];
 
 /// How several models become one number, by name.
@@ -540,6 +654,7 @@ impl Words<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::chip_space::chip_keys;
     use std::collections::BTreeSet;
 
     fn complete(text: &str) -> Result<Request, String> {
@@ -548,8 +663,14 @@ mod tests {
     }
 
     #[test]
-    fn the_example_says_the_defaults() {
-        let mut example = complete(EXAMPLE).unwrap();
+    fn the_examples_say_the_defaults() {
+        let chips = |text: &str| {
+            let file = RequestFile::read(text, "r.toml").unwrap();
+            assert_eq!(file.kind("r.toml"), Ok(SpaceKind::Chips));
+            file.complete_chips("r.toml", &source::no_files).unwrap()
+        };
+        assert_eq!(chips(EXAMPLE), chips(""));
+        let mut example = complete(PUBLISHED_EXAMPLE).unwrap();
         let default = complete("").unwrap();
         // The example writes out what a default leaves to the hardware file.
         example.space.glb_bytes_per_cycle = Vec::new();
@@ -612,8 +733,11 @@ mod tests {
     #[test]
     fn the_schema_knows_the_keys_of_the_example() {
         let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
-        let example: toml::Table = toml::from_str(EXAMPLE).unwrap();
-        for (key, value) in &example {
+        let examples = [EXAMPLE, PUBLISHED_EXAMPLE].map(|text| {
+            let table: toml::Table = toml::from_str(text).unwrap();
+            table
+        });
+        for (key, value) in examples.iter().flatten() {
             let property = &schema["properties"][key];
             assert!(property.is_object(), "{key}");
             let tables = value.as_array().map_or_else(|| vec![value], |list| list.iter().collect());
@@ -635,7 +759,8 @@ mod tests {
         let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
         let properties = schema["properties"]["space"]["properties"].as_object().unwrap();
         let known: BTreeSet<String> = properties.keys().cloned().collect();
-        assert_eq!(known, crate::input::space::keys().into_iter().collect());
+        let published = crate::input::space::keys();
+        assert_eq!(known, published.into_iter().chain(chip_keys()).collect());
     }
 
     #[test]

@@ -6,10 +6,15 @@ use serde::Deserialize;
 use toml::Value;
 
 use super::InputError;
+use super::chip_space::ChipTable;
+use super::chip_space::chip_keys;
 use super::numbers::Field;
 use super::numbers::syntax;
 use crate::hardware::DesignSpace;
 use crate::hardware::Knob;
+
+/// The key that chooses a space.
+pub(super) const NAME: &str = "name";
 
 /// The limit of area, and the part of it that a chip must fill.
 const MAX_AREA: &str = "max_area_mm2";
@@ -41,7 +46,8 @@ pub fn space(text: &str, file: &str) -> Result<DesignSpace, InputError> {
 
 /// What the section may hold.
 pub fn keys() -> Vec<String> {
-    Knob::listed().map(|knob| knob.name).chain([MAX_AREA, MIN_AREA]).map(str::to_owned).collect()
+    let names = Knob::listed().map(|knob| knob.name);
+    names.chain([MAX_AREA, MIN_AREA, NAME]).map(str::to_owned).collect()
 }
 
 impl RawSpace {
@@ -50,8 +56,15 @@ impl RawSpace {
     pub fn setting(option: &str, text: &str) -> Result<Self, InputError> {
         let place = format!("{option} {text}");
         let Some((name, values)) = text.split_once('=') else {
-            let field = Field::new(&place, text);
-            return Err(field.missing("write it as width=128, width=32,64 or width=2..256"));
+            let found = Self(BTreeMap::from([(NAME.to_owned(), Value::String(text.to_owned()))]));
+            if option == "--fix" || found.kind(&place).is_err() {
+                let field = Field::new(&place, text);
+                return Err(field.missing(
+                    "write it as width=128, width=32,64 or width=2..256, or name a space: chips or \
+                     published",
+                ));
+            }
+            return Ok(found);
         };
         let name = name.trim();
         let field = Field::new(&place, &format!("space.{name}"));
@@ -77,8 +90,24 @@ impl RawSpace {
             }
         };
         let found = Self(BTreeMap::from([(name.to_owned(), value)]));
-        found.checked(&place)?;
-        Ok(found)
+        // It makes sense in the one space or in the other.
+        let of_chips = ChipTable::default().space(&found, &place);
+        match (found.checked(&place), of_chips) {
+            (Ok(_), _) | (_, Ok(_)) => Ok(found),
+            (Err(error), Err(_)) if keys().iter().any(|known| known == name) => Err(error),
+            (Err(_), Err(error)) if chip_keys().iter().any(|known| known == name) => Err(error),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+
+    /// What a key holds.
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        self.0.get(key)
+    }
+
+    /// The keys that are set.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
     }
 
     /// This section laid over another: what it sets counts.
@@ -92,7 +121,7 @@ impl RawSpace {
     pub fn checked(&self, file: &str) -> Result<DesignSpace, InputError> {
         let mut space = DesignSpace::published();
         for (key, value) in &self.0 {
-            if key == MAX_AREA || key == MIN_AREA {
+            if key == MAX_AREA || key == MIN_AREA || key == NAME {
                 continue;
             }
             let knob = Knob::listed().find(|knob| knob.name == key);

@@ -8,6 +8,12 @@ use super::source::printable;
 use super::space::check_areas;
 use crate::hardware::DesignSpace;
 use crate::hardware::Knob;
+use crate::hardware::chip::CHIP_KNOBS;
+use crate::hardware::chip::ChipKnob;
+use crate::hardware::chip::ChipNetwork;
+use crate::hardware::chip::ChipSpace;
+use crate::hardware::chip::cubic_torus;
+use crate::hardware::technology::Constant;
 use crate::plan::Source;
 use crate::search::ModelRequest;
 use crate::search::Request;
@@ -21,6 +27,10 @@ const WEIGHTS: (f64, f64) = (1e-9, 1e9);
 /// Points of a grid of knobs: each takes a moment even where it is no design.
 const MOST_POINTS: u64 = 100_000_000;
 
+/// Values of one knob of a chip, and combinations of them.
+const MOST_VALUES: u64 = 1 << 14;
+const MOST_CHIPS: u64 = 1 << 60;
+
 /// The best designs that are found exactly.
 const LARGEST_TOP: u64 = 10_000;
 
@@ -32,6 +42,33 @@ const LARGEST_TOP: u64 = 10_000;
 /// # Errors
 /// The first field that makes no sense, with what is allowed.
 pub fn validated(request: Request, file: &str) -> Result<Request, InputError> {
+    let request = sensible(request, file)?;
+    let check = Check { file };
+    check.space(&request.space)?;
+    if request.objective.needs_technology() {
+        let problem = "needs what chips cost, which the published space does not know";
+        let found = serde_json::to_string(&request.objective).unwrap_or_default();
+        let allowed = "search chips, or choose throughput, throughput-per-area or energy-per-token";
+        return Err(check.field("search.objective").value(&found, problem, allowed));
+    }
+    Ok(request)
+}
+
+/// The same of a request over chips.
+///
+/// # Errors
+/// The first field that makes no sense, with what is allowed.
+pub fn validated_chips(
+    request: Request<ChipSpace>,
+    file: &str,
+) -> Result<Request<ChipSpace>, InputError> {
+    let request = sensible(request, file)?;
+    Check { file }.chips(&request)?;
+    Ok(request)
+}
+
+/// What does not depend on the kind of designs.
+fn sensible<S>(request: Request<S>, file: &str) -> Result<Request<S>, InputError> {
     let check = Check { file };
     if request.models.is_empty() {
         return Err(check.field("model").missing("give at least one"));
@@ -49,7 +86,6 @@ pub fn validated(request: Request, file: &str) -> Result<Request, InputError> {
         let allowed = "allowed are 0 to 999 thousandths";
         return Err(check.field("job.reserve").value(&found, "is no part of a memory", allowed));
     }
-    check.space(&request.space)?;
     check.field("search.top").whole(request.top as u64, 1, LARGEST_TOP)?;
     if let Some(watts) = request.power_cap_w.filter(|watts| !(watts.is_finite() && *watts > 0.0)) {
         let field = check.field("search.power_cap_w");
@@ -125,6 +161,70 @@ impl Check<'_> {
                 Err(self.field("space").value(&found, "has too many points", &allowed))
             }
         }
+    }
+}
+
+impl Check<'_> {
+    fn chips(&self, request: &Request<ChipSpace>) -> Result<(), InputError> {
+        let space = &request.space;
+        for knob in &CHIP_KNOBS {
+            let name = format!("space.{}", knob.name);
+            let values = space.knobs.get(knob.name).map_or(&[][..], Vec::as_slice);
+            if values.is_empty() {
+                return Err(self.field(&name).missing("give at least one value"));
+            }
+            for &value in values {
+                self.field(&name).whole(value, *knob.range.start(), *knob.range.end())?;
+            }
+            self.field(&name).whole(values.len() as u64, 1, MOST_VALUES)?;
+            self.ascending(&name, values)?;
+        }
+        if let Some(stranger) = space.knobs.keys().find(|name| ChipKnob::named(name).is_none()) {
+            return Err(self.field("space").value(
+                stranger,
+                "is no knob of a chip",
+                "leave it out",
+            ));
+        }
+        if space.points() > u128::from(MOST_CHIPS) {
+            let allowed = format!("allowed are at most {MOST_CHIPS} combinations of values");
+            let found = space.points().to_string();
+            return Err(self.field("space").value(&found, "has too many points", &allowed));
+        }
+        self.field("chip.max_area_nm2").whole(space.max_area_nm2, 1, 858_000_000_000_000)?;
+        self.field("chip.tdp_mw").whole(space.tdp_mw, 1, 100_000_000)?;
+        if let Some(cents) = space.max_price_cents {
+            self.field("chip.max_price_cents").whole(cents, 1, 1_000_000_000)?;
+        }
+        for (name, &value) in &space.constants {
+            let field = self.field(&format!("chip.constants.{name}"));
+            let Some(constant) = Constant::named(name) else {
+                return Err(field.value(&value.to_string(), "is no constant", "leave it out"));
+            };
+            let row = constant.row();
+            let number = value as f64 / row.factor;
+            field.number(number, *row.range.start(), *row.range.end())?;
+        }
+        if let ChipNetwork::Torus(sides) = &space.network {
+            let product = sides.iter().fold(1_u64, |all, side| all.saturating_mul(*side));
+            if !sides.is_empty() && product != request.devices {
+                let found = sides.iter().map(u64::to_string).collect::<Vec<_>>().join("x");
+                let nearest = cubic_torus(request.devices);
+                let nearest = nearest.iter().map(u64::to_string).collect::<Vec<_>>().join("x");
+                let problem = format!("does not hold the {} devices", request.devices);
+                return Err(self.field("chip.network").value(
+                    &found,
+                    &problem,
+                    &format!("sides whose product they are would do, such as {nearest}"),
+                ));
+            }
+        }
+        if request.pareto || request.exhaustive {
+            let name = if request.pareto { "search.pareto" } else { "search.exhaustive" };
+            let problem = "would list every chip of the space";
+            return Err(self.field(name).value("true", problem, "name the published space for it"));
+        }
+        Ok(())
     }
 }
 

@@ -3,6 +3,8 @@
 //! Not here: where the text goes (see the doors), and any decision about it.
 
 pub mod basis;
+pub mod boxes_csv;
+pub mod chips;
 pub mod course;
 pub mod design;
 pub mod designs_csv;

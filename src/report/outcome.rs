@@ -58,7 +58,7 @@ pub fn text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     };
     design(&winner.design, out)?;
     for result in &winner.results {
-        plan(result, outcome, out)?;
+        plan(result, (outcome.models.len(), request.devices), out)?;
     }
     comparison(outcome, winner, out)?;
     by_hbm(outcome, out)?;
@@ -92,6 +92,8 @@ pub fn value(objective: Objective, n_models: usize, value: f64) -> String {
         Objective::Throughput => format!("{} sequences/s", significant(value)),
         Objective::ThroughputPerArea => format!("{} sequences/s/mm²", significant(value)),
         Objective::EnergyPerToken => si(value, "J/token"),
+        Objective::CostPerToken => format!("${} per million tokens", significant(value * 1e6)),
+        Objective::CarbonPerToken => si(value, "g CO₂e/token"),
     }
 }
 
@@ -137,9 +139,13 @@ fn design(design: &DesignFacts, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  {:<16}{}\n", "peak", si(design.peak_flops_per_s, "FLOP/s"))
 }
 
-fn plan(result: &ModelResult, outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
-    let named =
-        if outcome.models.len() > 1 { format!(" {}", shown(&result.model)) } else { String::new() };
+/// How a model is trained, one of `n_models` on `devices`.
+pub(super) fn plan(
+    result: &ModelResult,
+    (n_models, devices): (usize, u64),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let named = if n_models > 1 { format!(" {}", shown(&result.model)) } else { String::new() };
     writeln!(out, "How to train{named} on it")?;
     writeln!(out, "  {:<16}{}", "strategy", result.strategy.sentence)?;
     let simulated = match result.simulated_time_per_batch_s {
@@ -164,7 +170,7 @@ fn plan(result: &ModelResult, outcome: &Outcome, out: &mut dyn Write) -> io::Res
         percent(result.mfu),
         grouped(result.strategy.devices_used),
         percent(result.mfu_requested_devices),
-        grouped(outcome.request.devices)
+        grouped(devices)
     )?;
     writeln!(
         out,
@@ -355,7 +361,7 @@ fn limits(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn significant(value: f64) -> String {
+pub(super) fn significant(value: f64) -> String {
     match value {
         v if v >= 1000.0 => grouped(whole(v)),
         v if v >= 10.0 => format!("{v:.1}"),

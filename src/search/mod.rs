@@ -8,6 +8,8 @@
 //! why the bounds are sound. Not here: the best way to train on one chip (see `strategy`), files,
 //! clocks, terminals (see the doors).
 
+pub mod boxes;
+pub mod chips;
 pub mod entry;
 pub mod evaluator;
 mod fact;
@@ -25,6 +27,7 @@ pub use evaluator::Evaluator;
 pub use fact::Fact;
 pub use objective::Certainty;
 pub use objective::Combine;
+pub use objective::Footprint;
 pub use objective::Judge;
 pub use objective::Objective;
 pub use objective::Stake;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::walk::Merit;
 use crate::strategy::Standing;
 use crate::units::Area;
+use crate::units::Time;
 
 /// What is made as good as possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +23,52 @@ pub enum Objective {
     ThroughputPerArea,
     /// Energy for each token.
     EnergyPerToken,
+    /// Dollars of owning all chips for each token; of searched chips only.
+    CostPerToken,
+    /// Grams of `CO₂e`, of making and using all chips, for each token; of searched chips only.
+    CarbonPerToken,
+}
+
+/// What a design takes, whatever it trains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Its silicon.
+    pub area: Area,
+    /// What one costs over its years in service; 0 where nobody knows.
+    pub cents: u64,
+    /// What making and using one emits; 0 where nobody knows.
+    pub grams: u64,
+}
+
+impl From<Area> for Footprint {
+    /// Of a design of which only the area is known.
+    fn from(area: Area) -> Self {
+        Self { area, cents: 0, grams: 0 }
+    }
+}
+
+impl Objective {
+    /// Whether it is told for each token, and less is better.
+    pub fn is_per_token(self) -> bool {
+        matches!(self, Self::EnergyPerToken | Self::CostPerToken | Self::CarbonPerToken)
+    }
+
+    /// Whether only searched chips, whose cost and carbon are known, can be compared by it.
+    pub fn needs_technology(self) -> bool {
+        matches!(self, Self::CostPerToken | Self::CarbonPerToken)
+    }
+
+    /// What times are multiplied with, as far as the design decides it; `None` where energies are
+    /// compared.
+    fn factor(self, taken: Footprint) -> Option<u64> {
+        match self {
+            Self::Throughput => Some(1),
+            Self::ThroughputPerArea => Some(taken.area.0),
+            Self::EnergyPerToken => None,
+            Self::CostPerToken => Some(taken.cents),
+            Self::CarbonPerToken => Some(taken.grams),
+        }
+    }
 }
 
 /// How several models become one number.
@@ -59,6 +106,9 @@ pub struct Judge {
     pub combine: Combine,
     /// One for each model.
     pub stakes: Vec<Stake>,
+    /// Devices for each second in which one of them is in service, where figures of a whole life are
+    /// told for each token.
+    pub devices_per_second: f64,
 }
 
 /// Whether standings are facts or bounds.
@@ -74,19 +124,24 @@ pub enum Certainty {
 const ONE: f64 = (1_u64 << 60) as f64;
 
 impl Judge {
-    /// The merit of a design of `area` with these standings, one for each model.
-    pub fn merit(&self, standings: &[Standing], area: Area, certainty: Certainty) -> Merit {
+    /// The merit of a design that takes so much, with these standings, one for each model.
+    pub fn merit(
+        &self,
+        standings: &[Standing],
+        taken: impl Into<Footprint>,
+        certainty: Certainty,
+    ) -> Merit {
+        let taken = taken.into();
+        let area = taken.area;
         if let [only] = standings {
             let time = u128::from(only.time.0);
-            let value = match self.objective {
-                Objective::Throughput => time,
-                Objective::ThroughputPerArea => time * u128::from(area.0),
-                Objective::EnergyPerToken => only.energy.0,
-            };
+            let factor = self.objective.factor(taken);
+            let value = factor.map_or(only.energy.0, |factor| time * u128::from(factor));
             return Merit { value, slowness: time, area: area.0.into(), energy: only.energy.0 };
         }
-        let join =
-            |combine, objective| fixed(self.joined(combine, objective, standings, area), certainty);
+        let join = |combine, objective| {
+            fixed(self.joined(combine, objective, standings, taken), certainty)
+        };
         // Axes of the front are geometric means, which do not depend on each model's unit.
         Merit {
             value: join(self.combine, self.objective),
@@ -96,8 +151,8 @@ impl Judge {
         }
     }
 
-    /// A value as people read it: sequences/s, sequences/s/mm² or J/token for one model; for
-    /// several, the part of each model's own best that is reached (`mean`: the raw mean).
+    /// A value as people read it: sequences/s, sequences/s/mm², or J, dollars or grams for each token
+    /// for one model; for several, the part of each model's own best that is reached (`mean`: the raw mean).
     pub fn figure(&self, value: u128) -> f64 {
         let Some(first) = self.stakes.first() else { return 0.0 };
         let per_second = |picoseconds: f64| first.sequences / (picoseconds / 1e12);
@@ -107,6 +162,9 @@ impl Judge {
                 // Square nanometres to square millimetres.
                 Objective::ThroughputPerArea => per_second(value as f64) * 1e12,
                 Objective::EnergyPerToken => value as f64 / 1e15 / first.tokens,
+                // Cents for picoseconds; grams.
+                Objective::CostPerToken => self.over_life(value as f64) / 100.0 / first.tokens,
+                Objective::CarbonPerToken => self.over_life(value as f64) / first.tokens,
             };
         }
         let ratio = value as f64 / ONE;
@@ -114,23 +172,57 @@ impl Judge {
             (Combine::Mean, Objective::Throughput) => 1e12 / ratio,
             (Combine::Mean, Objective::ThroughputPerArea) => 1e24 / ratio,
             (Combine::Mean, Objective::EnergyPerToken) => ratio / 1e15,
+            (Combine::Mean, Objective::CostPerToken) => self.over_life(ratio) / 100.0,
+            (Combine::Mean, Objective::CarbonPerToken) => self.over_life(ratio),
             _ => 1.0 / ratio,
         }
     }
 
+    /// What of all devices' lives goes into a batch, where one takes `value` for picoseconds.
+    fn over_life(&self, value: f64) -> f64 {
+        value / 1e12 * self.devices_per_second
+    }
+
     /// Whether a larger figure is better.
     pub fn larger_is_better(&self) -> bool {
-        !(self.objective == Objective::EnergyPerToken
+        !(self.objective.is_per_token()
             && (self.stakes.len() == 1 || self.combine == Combine::Mean))
     }
 
     /// A cost of one standing by the given objective, in a unit of its own; less is better.
-    pub fn cost(objective: Objective, standing: Standing, area: Area) -> f64 {
-        match objective {
-            Objective::Throughput => standing.time.0 as f64,
-            Objective::ThroughputPerArea => standing.time.0 as f64 * area.0 as f64,
-            Objective::EnergyPerToken => standing.energy.0 as f64,
+    pub fn cost(objective: Objective, standing: Standing, taken: impl Into<Footprint>) -> f64 {
+        match objective.factor(taken.into()) {
+            Some(factor) => standing.time.0 as f64 * factor as f64,
+            None => standing.energy.0 as f64,
         }
+    }
+
+    /// The longest time of one model with which a design may still be no worse than `limit`, where
+    /// the others stand as given.
+    pub fn longest(
+        &self,
+        limit: u128,
+        model: usize,
+        standings: &[Standing],
+        taken: impl Into<Footprint>,
+    ) -> Time {
+        let taken = taken.into();
+        let mut standings = standings.to_vec();
+        let mut is_within = |time: u64| {
+            standings[model].time = Time(time);
+            self.merit(&standings, taken, Certainty::Bound).value <= limit
+        };
+        // Invariant: what takes less than `low` is within the limit, what takes `high` is not.
+        let (mut low, mut high) = (0, u64::MAX);
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_within(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Time(low.saturating_sub(1))
     }
 
     fn joined(
@@ -138,12 +230,12 @@ impl Judge {
         combine: Combine,
         objective: Objective,
         standings: &[Standing],
-        area: Area,
+        taken: Footprint,
     ) -> f64 {
         let total_weight: f64 = self.stakes.iter().map(|stake| stake.weight).sum();
         let pairs = || self.stakes.iter().zip(standings);
         let ratio = |stake: &Stake, standing: &Standing| {
-            Self::cost(objective, *standing, area) / stake.own_best
+            Self::cost(objective, *standing, taken) / stake.own_best
         };
         match combine {
             Combine::Geomean => {
@@ -153,19 +245,14 @@ impl Judge {
             Combine::MinRegret => pairs().map(|(stake, s)| ratio(stake, s)).fold(0.0, f64::max),
             Combine::Mean => {
                 let raw = pairs().map(|(stake, s)| {
-                    let cost = Self::cost(objective, *s, area);
+                    let cost = Self::cost(objective, *s, taken);
+                    let of_tokens = objective.is_per_token();
                     stake.weight
-                        * match objective {
-                            Objective::EnergyPerToken => cost / stake.tokens,
-                            _ => stake.sequences / cost,
-                        }
+                        * if of_tokens { cost / stake.tokens } else { stake.sequences / cost }
                 });
                 let mean = raw.sum::<f64>() / total_weight;
-                match objective {
-                    Objective::EnergyPerToken => mean,
-                    // A mean of rates is better when larger; picoseconds make it tiny.
-                    _ => 1.0 / mean,
-                }
+                // A mean of rates is better when larger; picoseconds make it tiny.
+                if objective.is_per_token() { mean } else { 1.0 / mean }
             }
         }
     }
@@ -189,7 +276,6 @@ fn fixed(ratio: f64, certainty: Certainty) -> u128 {
 mod tests {
     use super::*;
     use crate::units::Energy;
-    use crate::units::Time;
 
     fn standing(time: u64, energy: u128) -> Standing {
         Standing { time: Time(time), energy: Energy(energy) }
@@ -197,7 +283,8 @@ mod tests {
 
     fn judge(combine: Combine, objective: Objective) -> Judge {
         let stake = |own_best| Stake { weight: 1.0, sequences: 8.0, tokens: 64.0, own_best };
-        Judge { objective, combine, stakes: vec![stake(100.0), stake(1000.0)] }
+        let stakes = vec![stake(100.0), stake(1000.0)];
+        Judge { objective, combine, stakes, devices_per_second: 1.0 }
     }
 
     #[test]

@@ -19,10 +19,10 @@ use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::plan::schedule::Rule;
 
-/// A whole question.
+/// A whole question, over a space of designs of some kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct Request<S = DesignSpace> {
     /// What is trained; at least one.
     pub models: Vec<ModelRequest>,
     /// The physics of every design: a built-in hardware's name, or a user's file with its text.
@@ -53,7 +53,7 @@ pub struct Request {
     #[serde(rename = "published_vector_costs", with = "published_or_not")]
     pub vector_costs: VectorCosts,
     /// The designs.
-    pub space: DesignSpace,
+    pub space: S,
     /// What is made as good as possible.
     pub objective: Objective,
     /// How several models become one number.

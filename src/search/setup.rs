@@ -127,7 +127,7 @@ impl Setup {
 }
 
 /// What a request lets be chosen, in the physics that it names.
-fn terms(request: &Request, physics: &Physics) -> Terms {
+pub(super) fn terms<S>(request: &Request<S>, physics: &Physics) -> Terms {
     Terms {
         design: request.hardware.name.clone(),
         cluster: Cluster { devices: request.devices, network: physics.reached_network() },
@@ -143,8 +143,8 @@ fn terms(request: &Request, physics: &Physics) -> Terms {
         rule: request.rule,
         options: Options { vector_costs: request.vector_costs, ..Options::default() },
         price: match request.objective {
-            Objective::Throughput | Objective::ThroughputPerArea => Price::Time,
             Objective::EnergyPerToken => Price::Energy,
+            _ => Price::Time,
         },
         power_cap_w: request.power_cap_w,
         basis: Basis::of_another(physics),

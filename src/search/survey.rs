@@ -100,6 +100,7 @@ pub(super) fn judge(setup: &Setup) -> Judge {
         objective: setup.request.objective,
         combine: setup.request.combine,
         stakes: stakes.collect(),
+        devices_per_second: 1.0,
     }
 }
 
@@ -216,22 +217,7 @@ impl View<'_> {
         let (model, standings, area) = of;
         let terms = &self.search.evaluator.setup.terms;
         let limit = limit.filter(|_| terms.price == Price::Time && terms.power_cap_w.is_none())?;
-        let mut standings = standings.to_vec();
-        let mut is_within = |time: u64| {
-            standings[model].time = Time(time);
-            self.judge.merit(&standings, area, Certainty::Bound).value <= limit
-        };
-        // Invariant: what takes less than `low` is within the limit, what takes `high` is not.
-        let (mut low, mut high) = (0, u64::MAX);
-        while low < high {
-            let middle = low.midpoint(high);
-            if is_within(middle) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Some(Time(low.saturating_sub(1)))
+        Some(self.judge.longest(limit, model, standings, area))
     }
 }
 

@@ -6,10 +6,14 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use super::files;
 use super::journal::Journal;
 use super::journal::Start;
 use crate::ask::Refusal;
+use crate::ask::chips;
+use crate::ask::chips::SearchedChips;
 use crate::ask::search;
 use crate::ask::search::Searched;
 use crate::ask::search::Watcher;
@@ -21,6 +25,7 @@ use crate::search::Request;
 use crate::search::Setup;
 use crate::search::Status;
 use crate::search::Survey;
+use crate::search::chips::ChipSetup;
 use crate::search::survey;
 
 /// A space of a million designs with several models stays below this.
@@ -42,7 +47,7 @@ pub struct Shelf<'a> {
 }
 
 /// The directory of a request where nobody says.
-pub fn usual_directory(request: &Request) -> PathBuf {
+pub fn usual_directory<S>(request: &Request<S>) -> PathBuf {
     let names: Vec<String> = request.models.iter().map(|model| folder(&model.name)).collect();
     Path::new("results").join(names.join("+"))
 }
@@ -53,17 +58,7 @@ pub fn usual_directory(request: &Request) -> PathBuf {
 /// That the directory holds something else, or cannot be written.
 pub fn search(setup: &Setup, shelf: &Shelf, watcher: &dyn Watcher) -> Result<Searched, Refusal> {
     let directory = shelf.directory;
-    let unwritable = |reason| Refusal::Unwritable { place: files::name(directory), reason };
-    if shelf.start != Start::Over {
-        is_free(&directory.join("outcome.json"), &setup.request)?;
-    }
-    fs::create_dir_all(directory).map_err(unwritable)?;
-    let header = serde_json::json!({
-        "phaze": env!("CARGO_PKG_VERSION"),
-        "program": shelf.program,
-        "request": setup.request,
-    });
-    let journal = Journal::open(directory, &header.to_string(), shelf.start)?;
+    let journal = shelf.journal(&setup.request)?;
     let found = search::answer(setup, &journal, watcher, |survey| {
         journal.healthy()?;
         if journal.recalls() {
@@ -76,6 +71,46 @@ pub fn search(setup: &Setup, shelf: &Shelf, watcher: &dyn Watcher) -> Result<Sea
         journal.forget()?;
     }
     Ok(found)
+}
+
+/// The same over chips.
+///
+/// # Errors
+/// That the directory holds something else, or cannot be written.
+pub fn search_chips(
+    setup: &ChipSetup,
+    shelf: &Shelf,
+    watcher: &dyn Watcher,
+) -> Result<SearchedChips, Refusal> {
+    let directory = shelf.directory;
+    let journal = shelf.journal(&setup.request)?;
+    let place = files::name(&Journal::path(directory));
+    let found = chips::answer(setup, (&journal, journal.recalls(), &place), watcher)?;
+    journal.healthy()?;
+    files::write(&directory.join("boxes.csv"), found.boxes.as_bytes())?;
+    files::write(&directory.join("outcome.json"), &found.json())?;
+    if !found.interrupted {
+        journal.forget()?;
+    }
+    Ok(found)
+}
+
+impl Shelf<'_> {
+    /// The journal of a search into the directory, which must not hold the result of another one.
+    fn journal(&self, request: &impl Serialize) -> Result<Journal, Refusal> {
+        let directory = self.directory;
+        let unwritable = |reason| Refusal::Unwritable { place: files::name(directory), reason };
+        if self.start != Start::Over {
+            is_free(&directory.join("outcome.json"), request)?;
+        }
+        fs::create_dir_all(directory).map_err(unwritable)?;
+        let header = serde_json::json!({
+            "phaze": env!("CARGO_PKG_VERSION"),
+            "program": self.program,
+            "request": request,
+        });
+        Journal::open(directory, &header.to_string(), self.start)
+    }
 }
 
 /// Writes the three files of a result into a directory, which must exist.
@@ -138,7 +173,7 @@ fn folder(name: &str) -> String {
 }
 
 /// Whether no result of another request is at `path`.
-pub(super) fn is_free(path: &Path, request: &Request) -> Result<(), Refusal> {
+pub(super) fn is_free(path: &Path, request: &impl Serialize) -> Result<(), Refusal> {
     if fs::symlink_metadata(path).is_err() {
         return Ok(());
     }

@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use super::Terms;
 use super::pipeline_bound::Exchanges;
@@ -55,11 +56,11 @@ pub struct SpaceBound {
 #[derive(Clone, Debug)]
 struct DivisionBound {
     /// By array shape, then by kind of layer, forward and backward.
-    sketches: Vec<Vec<[Sketch; 2]>>,
+    sketches: Arc<Vec<Vec<[Sketch; 2]>>>,
     /// By size of off-chip memory, then by what is exchanged inside layers and computed again.
     pipelines: Vec<Vec<(Option<Sharded>, Recompute, PipelineBound)>>,
     /// By array shape: bytes between arrays and their buffers, forward and backward.
-    array_bytes: Vec<[u128; 2]>,
+    array_bytes: Arc<Vec<[u128; 2]>>,
     repeated: (usize, u64),
     /// How often each kind occurs.
     occurrences: Vec<u64>,
@@ -108,6 +109,18 @@ impl SpaceBound {
         Self { divisions, arrays, memories: memories.to_vec() }
     }
 
+    /// The same bounds for devices with one other size of memory.
+    #[must_use]
+    pub fn with_memory(&self, terms: &Terms, training: &Training, memory: Bytes) -> Self {
+        let divisions = self.divisions.iter().zip(&training.divisions);
+        let divisions = divisions.map(|(known, division)| DivisionBound {
+            pipelines: vec![pipelines(terms, division, memory)],
+            ..known.clone()
+        });
+        let arrays = self.arrays.clone();
+        Self { divisions: divisions.collect(), arrays, memories: vec![memory] }
+    }
+
     /// All variants that may fit on a chip whose array and memory were prepared.
     pub fn variants(
         &self,
@@ -116,11 +129,7 @@ impl SpaceBound {
         chip: &Accelerator,
         figures: Figures,
     ) -> Vec<Variant> {
-        let design = chip.design();
-        let array = self.arrays.binary_search(&(design.width, design.depth));
-        let array = array.expect("the array of a chip was prepared");
-        let memory = self.memories.iter().position(|&size| size == design.hbm);
-        let memory = memory.expect("the memory of a chip was prepared");
+        let (array, memory) = self.places(chip);
         let rates = PeakRates::of(chip);
         let mut scratch = Vec::new();
         let mut variants = Vec::new();
@@ -172,9 +181,37 @@ impl SpaceBound {
         chip: &Accelerator,
         figures: Figures,
     ) -> Option<Standing> {
+        if figures == Figures::Time {
+            let time = self.least_time_on(chip)?;
+            return Some(Standing { time, energy: Energy::ZERO });
+        }
         let variants = self.variants(terms, training, chip, figures);
         let least = variants.iter().map(|variant| variant.least);
         least.reduce(|a, b| Standing { time: a.time.min(b.time), energy: a.energy.min(b.energy) })
+    }
+
+    /// The least time of all variants, of which most are passed over.
+    fn least_time_on(&self, chip: &Accelerator) -> Option<Time> {
+        let (array, memory) = self.places(chip);
+        let rates = PeakRates::of(chip);
+        let mut scratch = Vec::new();
+        let mut least = f64::INFINITY;
+        for bound in &self.divisions {
+            let times = bound.layer_times(array, &rates, &mut scratch);
+            for (_, _, pipeline) in &bound.pipelines[memory] {
+                least = pipeline.least_below(times, least);
+            }
+        }
+        (least < f64::INFINITY).then(|| Time(lowered(least)))
+    }
+
+    /// The places of a chip's array and memory among those that were prepared.
+    fn places(&self, chip: &Accelerator) -> (usize, usize) {
+        let design = chip.design();
+        let array = self.arrays.binary_search(&(design.width, design.depth));
+        let memory = self.memories.iter().position(|&size| size == design.hbm);
+        let array = array.expect("the array of a chip was prepared");
+        (array, memory.expect("the memory of a chip was prepared"))
     }
 }
 
@@ -184,21 +221,12 @@ impl DivisionBound {
             let both = |passes: &[_; 2]| [0, 1].map(|at| Sketch::new(&passes[at], width, depth));
             division.needs().iter().map(both).collect()
         });
-        let pipelines = memories.iter().map(|&memory| {
-            let ways = shardings(terms, division).into_iter().flat_map(|sharded| {
-                let choices = terms.space.recompute.iter();
-                choices.map(move |&recompute| (sharded, recompute))
-            });
-            ways.map(|(sharded, recompute)| {
-                let bound = pipeline_bound(terms, division, memory, (sharded, recompute));
-                (sharded, recompute, bound)
-            })
-            .collect()
-        });
         Self {
-            sketches: sketches.collect(),
-            pipelines: pipelines.collect(),
-            array_bytes: arrays.iter().map(|&(w, d)| division.array_bytes(w, d)).collect(),
+            sketches: Arc::new(sketches.collect()),
+            pipelines: memories.iter().map(|&memory| pipelines(terms, division, memory)).collect(),
+            array_bytes: Arc::new(
+                arrays.iter().map(|&(w, d)| division.array_bytes(w, d)).collect(),
+            ),
             repeated: division.repeated,
             occurrences: division.occurrences(),
             ends: {
@@ -241,6 +269,23 @@ impl DivisionBound {
         let backward = times.backward * repeated + times.others_backward;
         forward * forward_passes(recompute) as f64 + backward
     }
+}
+
+/// What bounds every way to share and to repeat on devices with so much memory.
+fn pipelines(
+    terms: &Terms,
+    division: &Division,
+    memory: Bytes,
+) -> Vec<(Option<Sharded>, Recompute, PipelineBound)> {
+    let ways = shardings(terms, division).into_iter().flat_map(|sharded| {
+        let choices = terms.space.recompute.iter();
+        choices.map(move |&recompute| (sharded, recompute))
+    });
+    ways.map(|(sharded, recompute)| {
+        let bound = pipeline_bound(terms, division, memory, (sharded, recompute));
+        (sharded, recompute, bound)
+    })
+    .collect()
 }
 
 /// How often every layer's forward pass runs at the least for each micro-batch. Where a stage

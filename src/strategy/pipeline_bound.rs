@@ -106,20 +106,25 @@ impl PipelineBound {
     /// A time per batch that no placement of layers at least this slow can beat; `None` where
     /// nothing fits.
     pub fn least_time(&self, layer: LayerTimes) -> Option<u64> {
+        let least = self.least_below(layer, f64::INFINITY);
+        (least < f64::INFINITY).then(|| lowered(least))
+    }
+
+    /// The same before it is lowered, or `known` where that is less or nothing fits.
+    pub fn least_below(&self, layer: LayerTimes, known: f64) -> f64 {
         let repeated = self.limits.repeated as f64;
         let all = repeated * (layer.forward + layer.backward)
             + layer.others_forward
             + layer.others_backward;
-        let mut least: Option<f64> = None;
+        let mut least = known;
         for shape in &self.shapes {
             // The rest has at least as much to do.
-            if least.is_some_and(|least| least <= shape.effort() * all) {
+            if least <= shape.effort() * all {
                 break;
             }
-            let time = self.time_of(shape, layer);
-            least = Some(least.map_or(time, |least| least.min(time)));
+            least = least.min(self.time_of(shape, layer));
         }
-        least.map(lowered)
+        least
     }
 
     fn time_of(&self, shape: &Shape, layer: LayerTimes) -> f64 {

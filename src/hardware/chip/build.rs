@@ -83,6 +83,45 @@ impl ChipKnobs {
         let physics = self.physics(technology, base)?;
         Accelerator::with_area(self.design(technology), &physics, die.breakdown())
     }
+
+    /// What no chip between `least` and this one can beat: as fast as this one, though no die might
+    /// hold it, with the energies and the power at rest of `least`. `None` where even that cannot be.
+    pub fn optimistic(
+        &self,
+        least: &Self,
+        technology: &Technology,
+        base: &Physics,
+    ) -> Option<Accelerator> {
+        let die = DieArea::of(&least.chip(technology), technology)?.breakdown();
+        let frugal = least.with_any_buffer(technology, base, die)?;
+        Some(self.boundless(technology, base)?.with_energies_of(&frugal))
+    }
+
+    /// As fast as no chip nowhere above this one can be, whether or not a die holds it; for times
+    /// alone. `None` where even that cannot be, or no supply reaches its clock.
+    pub fn boundless(&self, technology: &Technology, base: &Physics) -> Option<Accelerator> {
+        self.with_any_buffer(technology, base, AreaBreakdown::default())
+    }
+
+    /// With a buffer as large as one can be, so that no array is too large for it.
+    fn with_any_buffer(
+        &self,
+        technology: &Technology,
+        base: &Physics,
+        area: AreaBreakdown,
+    ) -> Option<Accelerator> {
+        let physics = self.physics(technology, base).ok()?;
+        let largest = Self { glb_mib: LARGEST_GLB_MIB, ..*self };
+        Accelerator::with_area(largest.design(technology), &physics, area).ok()
+    }
+
+    /// What it would be if any die could hold it, for times alone: it has no area and draws nothing at
+    /// rest. `None` where a buffer holds no tile, or no supply reaches its clock.
+    pub fn dieless(&self, technology: &Technology, base: &Physics) -> Option<Accelerator> {
+        let physics = self.physics(technology, base).ok()?;
+        let physics = Physics { static_uw_per_mm2: 0, beside_uw: 0, ..physics };
+        Accelerator::with_area(self.design(technology), &physics, AreaBreakdown::default()).ok()
+    }
 }
 
 impl Chip {
@@ -160,8 +199,11 @@ pub fn torus_of_links(links_gb_per_s: u64, devices: u64, latency: Time) -> Netwo
     }
 }
 
-/// Ports of a chip in a torus of three dimensions.
-const TORUS_PORTS: u64 = 6;
+/// The largest global buffer that a chip may have.
+const LARGEST_GLB_MIB: u64 = 1 << 20;
+
+/// Ports of a chip in a torus of three dimensions, which share its links.
+pub(super) const TORUS_PORTS: u64 = 6;
 
 /// The sides of the most cubic box of so many devices, the shortest first; a side of one device is
 /// left out.

@@ -20,6 +20,7 @@ mod part;
 mod power;
 #[cfg(test)]
 mod properties;
+mod space;
 
 use crate::units::Bandwidth;
 use crate::units::Bytes;
@@ -53,9 +54,17 @@ pub use part::PublishedFigures;
 pub use part::Sourced;
 pub use power::Activity;
 pub use power::ChipPower;
+pub use space::ChipGrid;
+pub use space::ChipNetwork;
+pub use space::ChipSpace;
+pub use space::N_CHIP_KNOBS;
+pub use space::knob_place;
 
 /// What the arrays multiply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// Products of bf16, sums of fp32.
     Bf16,

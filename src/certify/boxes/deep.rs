@@ -1,0 +1,132 @@
+//! What only a solver can refute of an answer over chips: that corners and points take the time they
+//! say, and that told plans are the best on their chips.
+
+use rayon::prelude::*;
+
+use crate::hardware::chip::CHIP_KNOBS;
+use crate::hardware::chip::N_CHIP_KNOBS;
+use crate::search::Observer;
+use crate::search::boxes::BoxProblem;
+use crate::search::boxes::Corner;
+use crate::search::boxes::Evaluation;
+use crate::search::boxes::Value;
+use crate::search::boxes::Why;
+use crate::search::chips::ByObjective;
+use crate::search::chips::ChipEvaluator;
+use crate::search::chips::ChipOutcome;
+use crate::search::chips::Nearly;
+
+use super::super::claims::FalseClaim;
+use super::super::claims::require;
+use super::super::deep::Unsolved;
+use super::ground::ChipQuestion;
+use super::judged::Claim;
+use super::judged::JudgedChips;
+use super::rows::Row;
+
+/// Evaluates every corner and every point of the certificate once more, and every told chip; how many
+/// boxes that were.
+///
+/// # Errors
+/// The first claim that is false, or why there is no verdict.
+pub fn solve(
+    question: &ChipQuestion,
+    outcome: &ChipOutcome,
+    judged: &JudgedChips,
+    observer: &dyn Observer,
+) -> Result<usize, Unsolved> {
+    let evaluator = ChipEvaluator::new(&question.setup, &())
+        .map_err(|(model, reason)| Unsolved::Senseless(format!("{model}: {reason}")))?;
+    let mut solved = 0;
+    for claim in &judged.claims {
+        let what = format!("solving the boxes of `{}` again", claim.proves);
+        observer.begins(&what);
+        let models = claim.models.clone();
+        let problem = ByObjective { evaluator: &evaluator, models, judge: &claim.judge };
+        let own: Vec<&Row> = judged.rows.iter().filter(|row| row.proves == claim.proves).collect();
+        let found: Vec<Result<usize, Unsolved>> = own
+            .par_iter()
+            .enumerate()
+            .map(|(at, row)| {
+                if observer.stops() {
+                    return Err(Unsolved::Stopped);
+                }
+                let again = match claim.near {
+                    None => again(&problem, claim, row),
+                    Some((figure, limit)) => {
+                        again(&Nearly { objective: &problem, limit, figure }, claim, row)
+                    }
+                };
+                observer.evaluated(&what, own.len() - at);
+                Ok(usize::from(again?))
+            })
+            .collect();
+        for one in found {
+            solved += one?;
+        }
+    }
+    told(&evaluator, outcome)?;
+    Ok(solved)
+}
+
+/// Evaluates a box once more; whether it rests on an exact evaluation.
+fn again(
+    problem: &impl BoxProblem<N_CHIP_KNOBS>,
+    claim: &Claim,
+    row: &Row,
+) -> Result<bool, FalseClaim> {
+    let region = row.region;
+    let better = |value: Value| claim.worst.is_none_or(|worst| value < worst);
+    let refute = |value: Value| {
+        require(!better(value), row.claim("value"), "not better", format!("{}", value.first))
+    };
+    match row.why {
+        Some(Why::Corner(_) | Why::CornerNothing) => {
+            if let Corner::Least(value) = problem.corner(&region, claim.worst) {
+                refute(value)?;
+                let nothing = row.why == Some(Why::CornerNothing);
+                require(!nothing, row.claim("why"), "corner_nothing", "something fits")?;
+            }
+            Ok(true)
+        }
+        Some(Why::Evaluated(said)) => {
+            let found = problem.evaluate(&region.lo, None);
+            let Evaluation::Found(value, _) = found else {
+                return Err(FalseClaim::new(row.claim("why"), "evaluated", "nothing fits"));
+            };
+            require(value == said, row.claim("value"), said.first, value.first)?;
+            Ok(true)
+        }
+        Some(Why::Beaten(_) | Why::Nothing) => {
+            let found = problem.evaluate(&region.lo, claim.worst);
+            if let Evaluation::Found(value, _) = found
+                && !claim.kept.contains(&region.lo)
+            {
+                refute(value)?;
+            }
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Told plans are the best on their chips.
+fn told(evaluator: &ChipEvaluator, outcome: &ChipOutcome) -> Result<(), Unsolved> {
+    let near = outcome.near_winners.iter().map(|near| &near.entry);
+    for entry in outcome.winner.iter().chain(&outcome.top).chain(near) {
+        let setup = evaluator.setup;
+        let point = std::array::from_fn(|at| {
+            let value = entry.chip.knobs.get(CHIP_KNOBS[at].name);
+            let place = value.and_then(|value| setup.grid.values(at).binary_search(value).ok());
+            place.and_then(|place| u16::try_from(place).ok()).unwrap_or(0)
+        });
+        for (model, result) in entry.results.iter().enumerate() {
+            let best = evaluator.best(model, &point);
+            let found = best.map_or(0.0, |best| best.chosen.standing.time.seconds());
+            let said = result.time_per_batch_s;
+            let path = format!("results[{model}].time_per_batch_s of a told chip");
+            require((said - found).abs() <= found * 1e-12, path, said, found)?;
+        }
+    }
+    Ok(())
+}

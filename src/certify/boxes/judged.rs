@@ -1,0 +1,514 @@
+//! The claims of an answer over chips.
+
+use rayon::prelude::*;
+
+use crate::hardware::chip::CHIP_KNOBS;
+use crate::hardware::chip::ChipKnobs;
+use crate::report::boxes_csv;
+use crate::search::Certainty;
+use crate::search::Judge;
+use crate::search::ModelFacts;
+use crate::search::Objective;
+use crate::search::Stake;
+use crate::search::boxes::Value;
+use crate::search::boxes::Why;
+use crate::search::chips::BoxProof;
+use crate::search::chips::ChipEntry;
+use crate::search::chips::ChipOutcome;
+use crate::search::chips::ChipPoint;
+use crate::search::chips::ChipRegion;
+use crate::search::chips::NEARLY_PER_MILLE;
+use crate::search::chips::NearFigure;
+use crate::search::chips::chip_facts;
+use crate::search::chips::limits;
+use crate::search::chips::nearly_as_good;
+use crate::search::chips::sentences;
+use crate::strategy::Standing;
+
+use super::super::claims::FalseClaim;
+use super::super::claims::SAME;
+use super::super::claims::Verdict;
+use super::super::claims::close;
+use super::super::claims::equal;
+use super::super::claims::require;
+use super::super::outcome::header_of;
+use super::super::outcome::told_models;
+use super::super::proof::known_reason;
+use super::super::result;
+use super::super::table::BOUND;
+use super::ground::ChipQuestion;
+use super::rows;
+use super::rows::Row;
+use super::tile::Untiled;
+use super::tile::tile;
+
+/// What was verified.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VerifiedChips {
+    /// Plans of which every figure was rebuilt.
+    pub plans: usize,
+    /// Boxes whose reason was judged.
+    pub boxes: usize,
+    /// Of these, those that rest on an exact evaluation.
+    pub exact: usize,
+}
+
+/// An answer that holds as far as no solver is needed.
+pub struct JudgedChips {
+    /// What was verified.
+    pub verified: VerifiedChips,
+    pub(super) rows: Vec<Row>,
+    pub(super) claims: Vec<Claim>,
+}
+
+/// What a group of boxes proves: that no chip is better than `worst` by a comparison.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The word of its rows.
+    pub proves: String,
+    /// How chips are compared.
+    pub judge: Judge,
+    /// Which models count.
+    pub models: Vec<usize>,
+    /// The figure that is made small among chips nearly as good, and the worst value that is.
+    pub near: Option<(NearFigure, u128)>,
+    /// The last of what is kept; `None` where fewer chips are kept than were asked for.
+    pub worst: Option<Value>,
+    /// What is kept, where it is told.
+    pub kept: Vec<ChipPoint>,
+}
+
+/// Judges an answer over chips and the cells of its boxes.csv without any solver.
+pub fn check(
+    question: &ChipQuestion,
+    outcome: &ChipOutcome,
+    cells: &[Vec<String>],
+) -> Result<JudgedChips, FalseClaim> {
+    header_of(
+        (&outcome.schema, outcome.version, &outcome.phaze),
+        (ChipOutcome::SCHEMA, ChipOutcome::VERSION),
+    )?;
+    let first = question.question(&[0; CHIP_KNOBS.len()]);
+    told_models(first, &outcome.models)?;
+    let stopped = known_reason(outcome.proof.stopped_by.as_deref())?;
+    let rows = rows::read(&question.setup.grid, cells)?;
+    let judging = Judging { question, outcome, stopped, judge: judge(question, &outcome.models) };
+    let claims = judging.claims()?;
+    let mut verified = VerifiedChips { boxes: rows.len(), ..VerifiedChips::default() };
+    for claim in &claims {
+        let own: Vec<&Row> = rows.iter().filter(|row| row.proves == claim.proves).collect();
+        judging.tiles(&own, &claim.proves)?;
+        let exact: Vec<Result<bool, FalseClaim>> =
+            own.par_iter().map(|row| judging.row(claim, row)).collect();
+        for found in exact {
+            verified.exact += usize::from(found?);
+        }
+    }
+    let known = |row: &Row| claims.iter().any(|claim| claim.proves == row.proves);
+    if let Some(stranger) = rows.iter().find(|row| !known(row)) {
+        return Err(FalseClaim::new(stranger.claim("proves"), &stranger.proves, "no claim"));
+    }
+    verified.plans = judging.told()?;
+    judging.proof(&rows)?;
+    Ok(JudgedChips { verified, rows, claims })
+}
+
+/// How chips are compared, each model's own best as the answer tells it.
+fn judge(question: &ChipQuestion, facts: &[ModelFacts]) -> Judge {
+    let request = &question.setup.request;
+    let sequences = request.global_batch as f64;
+    let stakes = request.models.iter().zip(facts).map(|(model, facts)| Stake {
+        weight: model.weight,
+        sequences,
+        tokens: sequences * model.sequence as f64,
+        own_best: facts.own_best_cost,
+    });
+    Judge {
+        objective: request.objective,
+        combine: request.combine,
+        stakes: stakes.collect(),
+        devices_per_second: question.setup.devices_per_second(),
+    }
+}
+
+struct Judging<'a> {
+    question: &'a ChipQuestion,
+    outcome: &'a ChipOutcome,
+    stopped: bool,
+    judge: Judge,
+}
+
+impl Judging<'_> {
+    /// All that boxes must prove.
+    fn claims(&self) -> Result<Vec<Claim>, FalseClaim> {
+        let request = &self.question.setup.request;
+        let everything: Vec<usize> = (0..request.models.len()).collect();
+        let outcome = self.outcome;
+        let listed =
+            if request.top > 1 { outcome.top.as_slice() } else { outcome.winner.as_slice() };
+        let values: Vec<Value> =
+            listed.iter().map(|entry| self.value_of(entry)).collect::<Result<_, FalseClaim>>()?;
+        let kept = listed.iter().map(|entry| self.point("entry", entry));
+        let kept = kept.collect::<Result<Vec<ChipPoint>, FalseClaim>>()?;
+        let ascending = values.is_sorted();
+        require(ascending && values.len() <= request.top, "top", "a list", "not the best first")?;
+        let worst = values.get(request.top - 1).copied();
+        let mut claims = vec![Claim {
+            proves: boxes_csv::OBJECTIVE.into(),
+            judge: self.judge.clone(),
+            models: everything.clone(),
+            near: None,
+            worst,
+            kept,
+        }];
+        if everything.len() > 1 {
+            claims.extend(everything.iter().map(|&model| self.alone(model)));
+        }
+        let Some(best) = values.first() else { return Ok(claims) };
+        let limit = nearly_as_good(best.first);
+        for (at, near) in outcome.near_winners.iter().enumerate() {
+            let path = format!("near_winners[{at}]");
+            equal(&format!("{path}.least"), &near.least, &NearFigure::ALL[at.min(2)])?;
+            let within = NEARLY_PER_MILLE as f64 / 1000.0;
+            equal(&format!("{path}.within"), &near.within, &within)?;
+            let worth = self.value_of(&near.entry)?.first;
+            require(worth <= limit, format!("{path}.entry.value"), worth, limit)?;
+            let point = self.point(&path, &near.entry)?;
+            let figure = self.figure(near.least, &point);
+            claims.push(Claim {
+                proves: near.least.word().into(),
+                judge: self.judge.clone(),
+                models: everything.clone(),
+                near: Some((near.least, limit)),
+                worst: figure.map(|first| Value { first, second: worth }),
+                kept: vec![point],
+            });
+        }
+        Ok(claims)
+    }
+
+    /// That no chip is better for a model alone than its own best.
+    fn alone(&self, model: usize) -> Claim {
+        let facts = &self.outcome.models[model];
+        let found = facts.best_throughput_sequences_per_s.is_some();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "costs are positive; what a float rounds is taken off"
+        )]
+        let first = (facts.own_best_cost * (1.0 - SAME)) as u128;
+        Claim {
+            proves: boxes_csv::model_alone(model),
+            judge: Judge { stakes: vec![self.judge.stakes[model]], ..self.judge.clone() },
+            models: vec![model],
+            near: None,
+            // Of equal values, the area of the one that is kept is not told.
+            worst: found.then_some(Value { first, second: 0 }),
+            kept: Vec::new(),
+        }
+    }
+
+    /// Where a told chip stands in the grid.
+    fn point(&self, path: &str, entry: &ChipEntry) -> Result<ChipPoint, FalseClaim> {
+        let grid = &self.question.setup.grid;
+        let mut point = [0; CHIP_KNOBS.len()];
+        for (at, knob) in CHIP_KNOBS.iter().enumerate() {
+            let said = entry.chip.knobs.get(knob.name);
+            let found = said.and_then(|value| grid.values(at).binary_search(value).ok());
+            let place = found.and_then(|place| u16::try_from(place).ok());
+            let wrong = || {
+                let said = said.map_or("null".to_owned(), u64::to_string);
+                FalseClaim::new(format!("{path}.chip.knobs.{}", knob.name), said, "no value of it")
+            };
+            point[at] = place.ok_or_else(wrong)?;
+        }
+        Ok(point)
+    }
+
+    /// The value of a told chip, as its plans say; that these hold is judged apart.
+    fn value_of(&self, entry: &ChipEntry) -> Result<Value, FalseClaim> {
+        let point = self.point("entry", entry)?;
+        let standings: Vec<Standing> = self.held("entry", entry, &point)?;
+        let taken = self
+            .footprint(&point)
+            .ok_or_else(|| FalseClaim::new("entry.chip", "a chip", "one that cannot be made"))?;
+        let merit = self.judge.merit(&standings, taken, Certainty::Fact);
+        Ok(Value { first: merit.value, second: merit.area })
+    }
+
+    /// How every model does on a told chip, rebuilt from its plan.
+    fn held(
+        &self,
+        path: &str,
+        entry: &ChipEntry,
+        point: &ChipPoint,
+    ) -> Result<Vec<Standing>, FalseClaim> {
+        let setup = &self.question.setup;
+        let knobs: ChipKnobs = setup.knobs(point);
+        let chip = knobs.accelerator(&setup.grid.technology, &setup.physics);
+        let chip = chip.map_err(|reason| FalseClaim::new(path, "a chip", reason))?;
+        let question = self.question.question(point);
+        let (said, is) = (entry.results.len(), question.models.len());
+        require(said == is, format!("{path}.results.length"), said, is)?;
+        let results = entry.results.iter().enumerate();
+        results
+            .map(|(model, facts)| {
+                let path = format!("{path}.results[{model}]");
+                let space = &setup.request.strategies;
+                let held = result::check(&path, question, (model, space), &chip, facts)?;
+                let cap = setup.request.power_cap_w;
+                let power = held.standing.average_power(held.devices);
+                let keeps = cap.is_none_or(|cap| power <= cap);
+                require(keeps, format!("{path}.average_power_w"), power, "more than the cap")?;
+                Ok(held.standing)
+            })
+            .collect()
+    }
+
+    fn footprint(&self, point: &ChipPoint) -> Option<crate::search::Footprint> {
+        let setup = &self.question.setup;
+        setup.footprint(&setup.knobs(point))
+    }
+
+    fn figure(&self, figure: NearFigure, point: &ChipPoint) -> Option<u128> {
+        let setup = &self.question.setup;
+        let figures = setup.figures(&setup.knobs(point))?;
+        Some(u128::from(match figure {
+            NearFigure::Smallest => figures.die.total().0,
+            NearFigure::Coolest => figures.tdp.total().0,
+            NearFigure::Cheapest => figures.cost.total().0,
+        }))
+    }
+
+    /// Whether boxes hold every chip of the grid exactly once.
+    fn tiles(&self, rows: &[&Row], proves: &str) -> Verdict {
+        let regions: Vec<ChipRegion> = rows.iter().map(|row| row.region).collect();
+        let whole = ChipRegion::whole(self.question.setup.grid.lens());
+        tile(whole, &regions).map_err(|reason| {
+            let (what, region) = match reason {
+                Untiled::Hole(region) => ("no box holds", region),
+                Untiled::Overlap(region) => ("several boxes hold", region),
+            };
+            let claim = format!("boxes.csv: the boxes of `{proves}`");
+            let found = format!("{what} the places {:?} to {:?}", region.lo, region.hi);
+            FalseClaim::new(claim, "a tiling of the grid", found)
+        })
+    }
+
+    /// The least value of any chip of a box, written a second time; `None` where surely nothing can be
+    /// done with any.
+    fn bound(&self, claim: &Claim, region: &ChipRegion) -> Option<Value> {
+        let standings: Option<Vec<Standing>> = claim
+            .models
+            .iter()
+            .map(|&model| self.question.standing(model, &region.lo, &region.hi))
+            .collect();
+        let taken = self.footprint(&region.lo)?;
+        let merit = claim.judge.merit(&standings?, taken, Certainty::Bound);
+        let worth = Value { first: merit.value, second: merit.area };
+        match claim.near {
+            None => Some(worth),
+            Some((figure, limit)) => {
+                // Two programs round bounds apart.
+                let raised = worth.first + worth.first / 500_000_000;
+                let first = self.figure(figure, &region.lo)?;
+                (raised <= limit).then_some(Value { first, second: worth.first })
+            }
+        }
+    }
+
+    /// Judges why a box is closed; whether that rests on an exact evaluation.
+    fn row(&self, claim: &Claim, row: &Row) -> Result<bool, FalseClaim> {
+        let region = &row.region;
+        let grid = &self.question.setup.grid;
+        let chip = grid.chip(&region.lo).chip(&grid.technology);
+        let fits = grid.budget.allows(&chip, &grid.technology);
+        let not_better = |value: Value| {
+            let enough = claim.worst.is_some_and(|worst| value >= worst);
+            let worst = claim.worst.map_or("anything".to_owned(), |worst| worst.first.to_string());
+            require(enough, row.claim("value"), value.first, format!("less than {worst}"))
+        };
+        let Some(why) = row.why else {
+            require(self.stopped, row.claim("why"), "open", "closed: nothing stopped the search")?;
+            return Ok(false);
+        };
+        if why == Why::OverBudget {
+            require(
+                !fits,
+                row.claim("why"),
+                "over_budget",
+                "within the budget at its least corner",
+            )?;
+            return Ok(false);
+        }
+        let bound = self.bound(claim, region);
+        match why {
+            Why::OverBudget => Ok(false),
+            Why::NothingFits => {
+                let found = bound.map_or(0, |bound| bound.first);
+                let closed = bound.is_none();
+                require(closed, row.claim("why"), "nothing_fits", format!("bounded by {found}"))?;
+                Ok(false)
+            }
+            Why::Bound(value) => {
+                not_better(value)?;
+                let found = bound.map_or(u128::MAX, |bound| bound.first);
+                let same = bound.is_none() || close(value.first as f64, found as f64, BOUND);
+                require(same, row.claim("value"), value.first, found)?;
+                let tie =
+                    bound.is_none_or(|bound| claim.near.is_some() || bound.second == value.second);
+                require(tie, row.claim("tie"), value.second, "another area")?;
+                Ok(false)
+            }
+            Why::Corner(_) | Why::CornerNothing => {
+                let exact = self.has_corners()
+                    && CHIP_KNOBS
+                        .iter()
+                        .enumerate()
+                        .all(|(at, knob)| knob.proved || !region.varies(at));
+                require(exact, row.claim("why"), "corner", "a box of knobs without a law")?;
+                if let Why::Corner(value) = why {
+                    not_better(value)?;
+                }
+                Ok(true)
+            }
+            Why::Evaluated(_) | Why::Beaten(_) | Why::Nothing => {
+                require(region.only().is_some(), row.claim("why"), "a point", "a box of several")?;
+                if let Why::Evaluated(value) | Why::Beaten(value) = why {
+                    // Of the best chips themselves all but the last are better than the last.
+                    if !claim.kept.contains(&region.lo) {
+                        not_better(value)?;
+                    }
+                    let least = bound.map_or(0, |bound| bound.first);
+                    let above = value.first as f64 >= least as f64 * (1.0 - BOUND);
+                    require(above, row.claim("value"), value.first, format!("at least {least}"))?;
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// Whether exact times bound boxes.
+    fn has_corners(&self) -> bool {
+        let request = &self.question.setup.request;
+        request.objective != Objective::EnergyPerToken && request.power_cap_w.is_none()
+    }
+
+    /// Judges what is told of chips: their figures and values; how many plans were rebuilt.
+    fn told(&self) -> Result<usize, FalseClaim> {
+        let outcome = self.outcome;
+        let setup = &self.question.setup;
+        let mut entries: Vec<(String, &ChipEntry)> = Vec::new();
+        entries.extend(outcome.winner.iter().map(|entry| ("winner".to_owned(), entry)));
+        let top = outcome.top.iter().enumerate();
+        entries.extend(top.map(|(at, entry)| (format!("top[{at}]"), entry)));
+        let near = outcome.near_winners.iter().enumerate();
+        entries.extend(near.map(|(at, near)| (format!("near_winners[{at}].entry"), &near.entry)));
+        for (path, entry) in &entries {
+            let point = self.point(path, entry)?;
+            let grid = &setup.grid;
+            let chip = grid.chip(&point).chip(&grid.technology);
+            let refused = grid.budget.check(&chip, &grid.technology).err();
+            let why = refused.map_or_else(String::new, |reason| reason.to_string());
+            require(refused.is_none(), format!("{path}.chip"), "within the budget", why)?;
+            let facts = chip_facts(setup, &point).ok_or_else(|| {
+                FalseClaim::new(format!("{path}.chip"), "a chip", "one that cannot be made")
+            })?;
+            equal(&format!("{path}.chip"), &entry.chip, &facts)?;
+            let standings = self.held(path, entry, &point)?;
+            let taken = self.footprint(&point).unwrap_or_default();
+            let merit = self.judge.merit(&standings, taken, Certainty::Fact);
+            equal(&format!("{path}.value"), &entry.value, &self.judge.figure(merit.value))?;
+        }
+        self.winner()?;
+        Ok(entries.len() * outcome.models.len())
+    }
+
+    /// Judges what follows from the winner.
+    fn winner(&self) -> Verdict {
+        let outcome = self.outcome;
+        let setup = &self.question.setup;
+        if setup.request.top > 1 {
+            let first = outcome.top.first();
+            require(first == outcome.winner.as_ref(), "top[0]", "another", "the winner")?;
+        } else {
+            require(outcome.top.is_empty(), "top", "a list", "empty")?;
+        }
+        let Some(winner) = &outcome.winner else {
+            require(outcome.binds.is_empty(), "binds", "a list", "empty")?;
+            require(outcome.limited_by.is_empty(), "limited_by", "a list", "empty")?;
+            let none = outcome.near_winners.is_empty();
+            require(none, "near_winners", "a list", "empty")?;
+            let names: Vec<&str> =
+                setup.request.models.iter().map(|model| model.name.as_str()).collect();
+            let reason = match &outcome.proof.stopped_by {
+                Some(reason) => format!("stopped by {reason} before anything was found to fit"),
+                None => sentences::nothing_fits(&names, setup.request.devices),
+            };
+            return equal("infeasible_reason", &outcome.infeasible_reason, &Some(reason));
+        };
+        equal("infeasible_reason", &outcome.infeasible_reason, &None)?;
+        let point = self.point("winner", winner)?;
+        equal("binds", &outcome.binds, &sentences::bindings(&setup.grid, &point))?;
+        equal("limited_by", &outcome.limited_by, &limits(winner))?;
+        let all = self.stopped || outcome.near_winners.len() == NearFigure::ALL.len();
+        let n = outcome.near_winners.len();
+        require(all, "near_winners.length", n, NearFigure::ALL.len())?;
+        if let [facts] = outcome.models.as_slice() {
+            let throughput = winner.results[0].throughput_sequences_per_s;
+            let path = "models[0].best_throughput_sequences_per_s";
+            equal(path, &facts.best_throughput_sequences_per_s, &Some(throughput))?;
+        }
+        Ok(())
+    }
+
+    /// Judges the counts and the sentence of the proof.
+    fn proof(&self, rows: &[Row]) -> Verdict {
+        let claimed = &self.outcome.proof;
+        let own = |row: &&Row| row.proves == boxes_csv::OBJECTIVE;
+        let closed: Vec<_> = rows
+            .iter()
+            .filter(own)
+            .filter_map(|row| {
+                let region = row.region;
+                row.why.map(|why| crate::search::boxes::Closed { region, why })
+            })
+            .collect();
+        let open: u128 = rows
+            .iter()
+            .filter(own)
+            .filter(|row| row.why.is_none())
+            .map(|row| row.region.volume())
+            .sum();
+        let open_points = u64::try_from(open).unwrap_or(u64::MAX);
+        let any_open = rows.iter().any(|row| row.why.is_none());
+        let settled = self.stopped || !any_open;
+        require(settled, "proof.stopped_by", "null", "boxes are open")?;
+        let points = u64::try_from(self.question.setup.request.space.points()).unwrap_or(u64::MAX);
+        let by = sentences::closed_by(&closed);
+        let gap = claimed.gap;
+        require((0.0..=1.0).contains(&gap), "proof.gap", gap, "no part of a whole")?;
+        let stopped_by = claimed.stopped_by.as_deref();
+        let proved = sentences::Proved { points, closed: &by, open_points, stopped_by, gap };
+        let found = BoxProof {
+            complete: stopped_by.is_none() && open == 0 && gap == 0.0,
+            stopped_by: claimed.stopped_by.clone(),
+            points,
+            statement: proved.statement(),
+            // Only the search knows how often it asked.
+            evaluations: claimed.evaluations,
+            certificate_entries: closed.len(),
+            closed: by.clone(),
+            open_points,
+            gap,
+        };
+        equal("proof", claimed, &found)?;
+        for (at, near) in self.outcome.near_winners.iter().enumerate() {
+            let word = near.least.word();
+            let is = rows.iter().filter(|row| row.proves == word && row.why.is_some()).count();
+            let said = near.certificate_entries;
+            require(said == is, format!("near_winners[{at}].certificate_entries"), said, is)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! A whole answer over chips with its certificate, claim by claim.
+//!
+//! Boxes must tile the grid, each must be closed by a reason that holds, and what is told of chips and
+//! plans is rebuilt from their knobs and decisions. What rests on an exact evaluation alone (corners,
+//! points) is compared with the bound that is written a second time, and solved again by [`deep`].
+
+pub mod deep;
+mod ground;
+mod judged;
+mod rows;
+mod tile;
+
+pub use ground::ChipQuestion;
+pub use judged::JudgedChips;
+pub use judged::VerifiedChips;
+pub use judged::check;

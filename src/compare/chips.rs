@@ -1,0 +1,146 @@
+//! From what was surveyed of chips to what is answered: the winner in full, what binds it, chips nearly
+//! as good, and the proof.
+
+use crate::search::Certainty;
+use crate::search::ModelFacts;
+use crate::search::boxes::Why;
+use crate::search::chips::BoxProof;
+use crate::search::chips::ChipEntry;
+use crate::search::chips::ChipEvaluator;
+use crate::search::chips::ChipOutcome;
+use crate::search::chips::ChipPoint;
+use crate::search::chips::ChipSurvey;
+use crate::search::chips::NEARLY_PER_MILLE;
+use crate::search::chips::NearWinner;
+use crate::search::chips::chip_facts;
+use crate::search::chips::limits;
+use crate::search::chips::sentences;
+use crate::strategy::Chosen;
+use crate::strategy::Standing;
+
+/// The whole answer; `stopped_by` says what ended the search early.
+pub fn chip_outcome(
+    evaluator: &ChipEvaluator,
+    survey: &ChipSurvey,
+    stopped_by: Option<&str>,
+) -> ChipOutcome {
+    let setup = evaluator.setup;
+    let kept = &survey.walk.kept;
+    let entries: Vec<ChipEntry> =
+        kept.iter().filter_map(|kept| entry(evaluator, survey, &kept.point)).collect();
+    let winner = entries.first().cloned();
+    let near = survey.near.iter().filter_map(|(least, walk)| {
+        let best = walk.kept.first()?;
+        Some(NearWinner {
+            least: *least,
+            within: NEARLY_PER_MILLE as f64 / 1000.0,
+            entry: entry(evaluator, survey, &best.point)?,
+            certificate_entries: walk.closed.len(),
+        })
+    });
+    let names: Vec<&str> = setup.request.models.iter().map(|model| model.name.as_str()).collect();
+    ChipOutcome {
+        schema: ChipOutcome::SCHEMA.into(),
+        version: ChipOutcome::VERSION,
+        phaze: env!("CARGO_PKG_VERSION").into(),
+        request: setup.request.clone(),
+        models: models(evaluator, survey),
+        infeasible_reason: winner.is_none().then(|| match stopped_by {
+            Some(reason) => format!("stopped by {reason} before anything was found to fit"),
+            None => sentences::nothing_fits(&names, setup.request.devices),
+        }),
+        binds: kept
+            .first()
+            .map_or_else(Vec::new, |kept| sentences::bindings(&setup.grid, &kept.point)),
+        limited_by: winner.as_ref().map_or_else(Vec::new, limits),
+        top: if setup.request.top > 1 { entries } else { Vec::new() },
+        near_winners: near.collect(),
+        proof: proof(evaluator, survey, stopped_by),
+        winner,
+    }
+}
+
+fn models(evaluator: &ChipEvaluator, survey: &ChipSurvey) -> Vec<ModelFacts> {
+    let setup = evaluator.setup;
+    let last = usize::from(setup.grid.lens()[9]) - 1;
+    let trainings = &evaluator.ground(last).trainings;
+    let each = trainings.iter().zip(&survey.own_best).zip(&survey.judge.stakes);
+    each.map(|((training, own_best), stake)| ModelFacts {
+        own_best_cost: stake.own_best,
+        name: training.name.clone(),
+        sequence: training.sequence,
+        parameters: training.model.parameters(),
+        flops_per_sequence: training.flops_per_sequence.0 as f64,
+        best_throughput_sequences_per_s: own_best
+            .map(|standing| setup.request.global_batch as f64 / standing.time.seconds()),
+    })
+    .collect()
+}
+
+/// A chip in full; `None` where nothing fits on it.
+fn entry(evaluator: &ChipEvaluator, survey: &ChipSurvey, point: &ChipPoint) -> Option<ChipEntry> {
+    let setup = evaluator.setup;
+    let chip = evaluator.chip(point)?;
+    let models = 0..setup.models.len();
+    let mut results = Vec::new();
+    let mut standings: Vec<Standing> = Vec::new();
+    for model in models {
+        let best = evaluator.best(model, point)?;
+        standings.push(best.chosen.standing);
+        results.push(evaluator.planner(model, point).result(&chip, &best));
+    }
+    let taken = setup.footprint(&setup.knobs(point))?;
+    let merit = survey.judge.merit(&standings, taken, Certainty::Fact);
+    let value = survey.judge.figure(merit.value);
+    Some(ChipEntry { chip: chip_facts(setup, point)?, value, results })
+}
+
+fn proof(evaluator: &ChipEvaluator, survey: &ChipSurvey, stopped_by: Option<&str>) -> BoxProof {
+    let walk = &survey.walk;
+    let points = u64::try_from(evaluator.setup.request.space.points()).unwrap_or(u64::MAX);
+    let open: u128 = walk.open.iter().map(|(region, _)| region.volume()).sum();
+    let closed = sentences::closed_by(&walk.closed);
+    let gap = gap(evaluator, survey);
+    let open_points = u64::try_from(open).unwrap_or(u64::MAX);
+    let proved = sentences::Proved { points, closed: &closed, open_points, stopped_by, gap };
+    let statement = proved.statement();
+    BoxProof {
+        complete: stopped_by.is_none() && walk.complete() && gap == 0.0,
+        stopped_by: stopped_by.map(str::to_owned),
+        points,
+        statement,
+        evaluations: survey.evaluated,
+        certificate_entries: walk.closed.len(),
+        closed,
+        open_points,
+        gap,
+    }
+}
+
+/// By what part of the best value something unknown could be better, at the most.
+fn gap(evaluator: &ChipEvaluator, survey: &ChipSurvey) -> f64 {
+    let Some(best) = survey.walk.kept.first() else {
+        return if survey.walk.complete() { 0.0 } else { 1.0 };
+    };
+    let price = evaluator.ground(0).terms.price;
+    let value = best.value.first as f64;
+    let uncertain = |chosen: &[Chosen], value: u128| {
+        let part = chosen.iter().map(|chosen| chosen.certain_part(price)).fold(1.0, f64::min);
+        value as f64 * part
+    };
+    let kept = survey.walk.kept.iter().map(|kept| uncertain(&kept.found, kept.value.first));
+    // Of other points that were evaluated, only the value is kept: what they might be is found again.
+    let evaluated = survey.walk.closed.iter().filter_map(|closed| match closed.why {
+        Why::Evaluated(value) => Some((closed.region.lo, value.first)),
+        _ => None,
+    });
+    let others = evaluated.map(|(point, value)| {
+        let models = 0..survey.judge.stakes.len();
+        let parts = models.filter_map(|model| evaluator.certain_part(model, &point));
+        value as f64 * parts.fold(1.0, f64::min)
+    });
+    let open =
+        survey.walk.open.iter().map(|(_, least)| least.map_or(0.0, |least| least.first as f64));
+    let possible = kept.chain(others).chain(open).fold(value, f64::min);
+    1.0 - possible / value
+}

@@ -1,0 +1,73 @@
+//! The certificate of a search over chips: every closed box with why it is closed.
+
+use std::io;
+use std::io::Write;
+
+use crate::hardware::chip::CHIP_KNOBS;
+use crate::hardware::chip::ChipGrid;
+use crate::search::boxes::Value;
+use crate::search::chips::ChipRegion;
+use crate::search::chips::ChipSetup;
+use crate::search::chips::ChipSurvey;
+
+/// What the rows of the objective are called; those of near-winners bear the word of their figure.
+pub const OBJECTIVE: &str = "objective";
+
+/// What the rows are called that prove the own best of a model.
+pub fn model_alone(model: usize) -> String {
+    format!("model {model} alone")
+}
+
+/// The reason of a box that was not looked at.
+pub const OPEN: &str = "open";
+
+/// The heading: what is proved, why, by which value and which tie, and both ends of every knob.
+pub fn columns() -> Vec<String> {
+    let ends =
+        CHIP_KNOBS.iter().flat_map(|knob| ["from", "to"].map(|end| format!("{}_{end}", knob.name)));
+    ["proves", "why", "value", "tie"].into_iter().map(str::to_owned).chain(ends).collect()
+}
+
+/// Writes all boxes: those of the objective, of each model alone, of each near-winner.
+pub fn write(setup: &ChipSetup, survey: &ChipSurvey, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", columns().join(","))?;
+    let near = survey.near.iter().map(|(figure, walk)| (figure.word().to_owned(), walk));
+    let alone = survey.alone.iter().enumerate().map(|(at, walk)| (model_alone(at), walk));
+    for (proves, walk) in
+        std::iter::once((OBJECTIVE.to_owned(), &survey.walk)).chain(alone).chain(near)
+    {
+        for closed in &walk.closed {
+            let (why, value) = closed.why.word();
+            row(setup, (&proves, why, value), &closed.region, out)?;
+        }
+        for (region, least) in &walk.open {
+            row(setup, (&proves, OPEN, *least), region, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn row(
+    setup: &ChipSetup,
+    (proves, why, value): (&str, &str, Option<Value>),
+    region: &ChipRegion,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write!(out, "{proves},{why},")?;
+    match value {
+        Some(Value { first, second }) => write!(out, "{first},{second}")?,
+        None => write!(out, ",")?,
+    }
+    for [from, to] in ends(&setup.grid, region) {
+        write!(out, ",{from},{to}")?;
+    }
+    writeln!(out)
+}
+
+/// By knob: the least and the greatest value in a box.
+fn ends(grid: &ChipGrid, region: &ChipRegion) -> Vec<[u64; 2]> {
+    let value = |knob: usize, place: u16| grid.values(knob)[usize::from(place)];
+    (0..CHIP_KNOBS.len())
+        .map(|knob| [value(knob, region.lo[knob]), value(knob, region.hi[knob])])
+        .collect()
+}

@@ -1,0 +1,31 @@
+//! The best points of a grid that is too large to be listed, with the boxes that prove it.
+//!
+//! In: a [`BoxProblem`], which says what fits, what no point of a box can beat and what a point is
+//! worth. Out: a [`BoxWalk`]: the best points, and closed boxes that tile the grid, each with why
+//! none of its points is better. docs/search.md proves the laws that this rests on.
+//!
+//! The answer does not depend on the number of threads: boxes are taken in batches of a fixed size,
+//! and what is known changes only between batches. A walk may begin with any box of the grid, so
+//! that parts of a grid can be searched apart and their closed boxes joined.
+//! Not here: what a knob is, files, clocks.
+
+mod climb;
+mod problem;
+mod region;
+mod shrink;
+mod split;
+#[cfg(test)]
+mod synthetic;
+mod walk;
+
+pub use problem::BoxProblem;
+pub use problem::Closed;
+pub use problem::Corner;
+pub use problem::Evaluation;
+pub use problem::Value;
+pub use problem::Why;
+pub use region::Point;
+pub use region::Region;
+pub use walk::BoxWalk;
+pub use walk::Kept;
+pub use walk::walk;

@@ -1,0 +1,133 @@
+//! What a search over boxes must be told of a grid.
+
+use super::region::Point;
+use super::region::Region;
+
+/// How good a point is; less is better, the second figure decides among equals of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Value {
+    /// What is made as small as possible.
+    pub first: u128,
+    /// What decides among equals.
+    pub second: u128,
+}
+
+/// What is known of one point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evaluation<F> {
+    /// Its value.
+    Found(Value, F),
+    /// Its value is not better than the limit.
+    Beyond,
+    /// Nothing can be done with it.
+    Nothing,
+}
+
+/// What the greatest corner of a box says of all of its points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Corner {
+    /// No point of the box has a better value than this.
+    Least(Value),
+    /// No point of the box has a better value than the limit.
+    Beyond,
+    /// Nothing can be done with any of them.
+    Nothing,
+}
+
+/// A grid of points, what may be taken of it, and how good points are.
+///
+/// Three laws make a search over boxes of it right:
+/// - where a point fits, every point fits that is nowhere above it;
+/// - [`bound`](Self::bound) of a box is no more than the value of any of its points that fit, and
+///   does not fall when the box shrinks;
+/// - [`corner`](Self::corner) is asked only where no knob varies but those that are
+///   [`proved`](Self::proved), and is then no more than the value of any point of the box.
+pub trait BoxProblem<const N: usize>: Sync {
+    /// What an evaluation yields besides its value.
+    type Found: Clone + Send;
+
+    /// How many values each knob has.
+    fn lens(&self) -> [u16; N];
+
+    /// The knobs along which exact values at the greatest corner bound a box.
+    fn proved(&self) -> [bool; N];
+
+    /// The knobs of which bounds know nothing.
+    fn blind(&self) -> [bool; N];
+
+    /// Whether bounds may rise with the least corner.
+    fn rises(&self) -> bool;
+
+    /// Whether a point keeps within what may be taken.
+    fn fits(&self, point: &Point<N>) -> bool;
+
+    /// What no point of a box can beat; `None` where surely nothing can be done with any.
+    fn bound(&self, region: &Region<N>) -> Option<Value>;
+
+    /// What the greatest corner says of a box, where values beyond `limit` need not be known.
+    fn corner(&self, region: &Region<N>, limit: Option<Value>) -> Corner;
+
+    /// What a point is worth, where values that are not better than `limit` need not be known.
+    fn evaluate(&self, point: &Point<N>, limit: Option<Value>) -> Evaluation<Self::Found>;
+}
+
+/// A box that is done with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed<const N: usize> {
+    /// Its points.
+    pub region: Region<N>,
+    /// Why none of them can be better than what is kept.
+    pub why: Why,
+}
+
+/// Why no point of a box can be better than what is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Its least corner takes more than is allowed.
+    OverBudget,
+    /// Surely nothing can be done even with its greatest corner.
+    NothingFits,
+    /// This is what none of its points can beat.
+    Bound(Value),
+    /// By its greatest corner, evaluated exactly, none of its points is better than this.
+    Corner(Value),
+    /// Its greatest corner was evaluated exactly, and nothing can be done with it.
+    CornerNothing,
+    /// A point, evaluated exactly.
+    Evaluated(Value),
+    /// A point, found not to be better than this.
+    Beaten(Value),
+    /// A point, evaluated exactly: nothing can be done with it.
+    Nothing,
+}
+
+impl Why {
+    /// The word that certificates have for it, and the value that it rests on.
+    pub fn word(&self) -> (&'static str, Option<Value>) {
+        match *self {
+            Self::OverBudget => ("over_budget", None),
+            Self::NothingFits => ("nothing_fits", None),
+            Self::Bound(value) => ("bound", Some(value)),
+            Self::Corner(value) => ("corner", Some(value)),
+            Self::CornerNothing => ("corner_nothing", None),
+            Self::Evaluated(value) => ("evaluated", Some(value)),
+            Self::Beaten(value) => ("beaten", Some(value)),
+            Self::Nothing => ("nothing", None),
+        }
+    }
+
+    /// The reason of that word and value.
+    pub fn of_word(word: &str, value: Option<Value>) -> Option<Self> {
+        Some(match (word, value) {
+            ("over_budget", None) => Self::OverBudget,
+            ("nothing_fits", None) => Self::NothingFits,
+            ("bound", Some(value)) => Self::Bound(value),
+            ("corner", Some(value)) => Self::Corner(value),
+            ("corner_nothing", None) => Self::CornerNothing,
+            ("evaluated", Some(value)) => Self::Evaluated(value),
+            ("beaten", Some(value)) => Self::Beaten(value),
+            ("nothing", None) => Self::Nothing,
+            _ => return None,
+        })
+    }
+}

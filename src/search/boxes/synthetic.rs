@@ -1,0 +1,229 @@
+//! Boxes against looking at every point, on random small grids of a model with the shape of the real
+//! one: a roofline, exact times above it that are smooth nowhere, areas, watts, pads, ties.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Knobs: cores and width (no law), bandwidth and clock (proved), a buffer that bounds do not see
+/// (proved).
+const N: usize = 5;
+
+#[derive(Clone, Debug)]
+struct Grid {
+    values: [Vec<u64>; N],
+    area: u128,
+    watts: u128,
+    /// Beyond this product of the last two knobs no die has the edge.
+    pads: u64,
+    seed: u64,
+    /// Below this bandwidth nothing fits in memory.
+    least_bandwidth: u64,
+    objective: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// Time; ties by area.
+    Time,
+    /// Time x cost.
+    Cost,
+    /// Area of what takes at most so long.
+    AreaWithin(u128),
+    /// Time, with a few values only, so that many are equal.
+    Coarse,
+}
+
+impl Grid {
+    fn knobs(&self, point: &Point<N>) -> [u64; N] {
+        std::array::from_fn(|knob| self.values[knob][usize::from(point[knob])])
+    }
+
+    /// A lower bound on the time, never rising along any knob.
+    fn roofline([cores, width, bandwidth, clock, _]: [u64; N]) -> u128 {
+        let compute = 40_000_000 / (cores * width * clock);
+        let memory = 3_000_000 / bandwidth;
+        u128::from(compute.max(memory) + memory / 3)
+    }
+
+    /// The time: up to 30 % more, jumping with cores and width, never rising along the proved knobs.
+    fn time(&self, knobs: [u64; N]) -> u128 {
+        let [cores, width, bandwidth, clock, buffer] = knobs;
+        let mixed = (cores * 31 + width * 17 + self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let jump = u128::from(mixed >> 60);
+        let small = u128::from(16 / (buffer * bandwidth.min(4) * clock.min(2)).clamp(1, 16));
+        let time = Self::roofline(knobs) * (1000 + 10 * jump + 9 * small) / 1000;
+        if self.objective == Kind::Coarse { time / 2000 * 2000 + 2000 } else { time }
+    }
+
+    fn area([cores, width, bandwidth, clock, buffer]: [u64; N]) -> u128 {
+        let parts = cores * width * 3 + bandwidth * 5 + buffer * 7 + clock;
+        u128::from(parts.max(bandwidth * buffer / 2))
+    }
+
+    fn cost(knobs: [u64; N]) -> u128 {
+        40 + Self::area(knobs) * 2 + u128::from(knobs[2])
+    }
+
+    fn value(&self, time: u128, least: [u64; N]) -> Value {
+        let area = Self::area(least);
+        match self.objective {
+            Kind::Time | Kind::Coarse => Value { first: time, second: area },
+            Kind::Cost => Value { first: time * Self::cost(least), second: area },
+            Kind::AreaWithin(_) => Value { first: area, second: time },
+        }
+    }
+
+    fn is_too_slow(&self, time: u128) -> bool {
+        matches!(self.objective, Kind::AreaWithin(limit) if time > limit)
+    }
+
+    /// The best value of all, one by one.
+    fn exhaustive(&self) -> Vec<Value> {
+        let whole = Region::whole(self.lens());
+        let mut points = vec![[0; N]];
+        for knob in 0..N {
+            let extended = points.iter().flat_map(|point| {
+                (0..=whole.hi[knob]).map(move |place| {
+                    let mut next = *point;
+                    next[knob] = place;
+                    next
+                })
+            });
+            points = extended.collect();
+        }
+        let mut values: Vec<Value> = points
+            .iter()
+            .filter(|point| self.fits(point))
+            .filter_map(|point| match self.evaluate(point, None) {
+                Evaluation::Found(value, ()) => Some(value),
+                _ => None,
+            })
+            .collect();
+        values.sort_unstable();
+        values
+    }
+}
+
+impl BoxProblem<N> for Grid {
+    type Found = ();
+
+    fn lens(&self) -> [u16; N] {
+        std::array::from_fn(|knob| u16::try_from(self.values[knob].len()).unwrap())
+    }
+    fn proved(&self) -> [bool; N] {
+        [false, false, true, true, true]
+    }
+    fn blind(&self) -> [bool; N] {
+        [false, false, false, false, true]
+    }
+    fn rises(&self) -> bool {
+        !matches!(self.objective, Kind::Time | Kind::Coarse)
+    }
+    fn fits(&self, point: &Point<N>) -> bool {
+        let knobs = self.knobs(point);
+        let [cores, width, bandwidth, clock, buffer] = knobs;
+        Self::area(knobs) <= self.area
+            && u128::from(cores * width * clock * clock + bandwidth) <= self.watts
+            && bandwidth * buffer <= self.pads
+    }
+    fn bound(&self, region: &Region<N>) -> Option<Value> {
+        let most = self.knobs(&region.hi);
+        let time = Self::roofline(most);
+        (most[2] >= self.least_bandwidth && !self.is_too_slow(time))
+            .then(|| self.value(time, self.knobs(&region.lo)))
+    }
+    fn corner(&self, region: &Region<N>, limit: Option<Value>) -> Corner {
+        let most = self.knobs(&region.hi);
+        let time = self.time(most);
+        if most[2] < self.least_bandwidth || self.is_too_slow(time) {
+            return Corner::Nothing;
+        }
+        let value = self.value(time, self.knobs(&region.lo));
+        if limit.is_some_and(|limit| value >= limit) {
+            Corner::Beyond
+        } else {
+            Corner::Least(value)
+        }
+    }
+    fn evaluate(&self, point: &Point<N>, limit: Option<Value>) -> Evaluation<()> {
+        let knobs = self.knobs(point);
+        let time = self.time(knobs);
+        if knobs[2] < self.least_bandwidth || self.is_too_slow(time) {
+            return Evaluation::Nothing;
+        }
+        let value = self.value(time, knobs);
+        if limit.is_some_and(|limit| value >= limit) {
+            return Evaluation::Beyond;
+        }
+        Evaluation::Found(value, ())
+    }
+}
+
+fn grids() -> impl Strategy<Value = Grid> {
+    let values = || {
+        proptest::collection::btree_set(1..16_u64, 1..6)
+            .prop_map(|set| set.into_iter().collect::<Vec<u64>>())
+    };
+    let kinds = prop_oneof![
+        Just(Kind::Time),
+        Just(Kind::Cost),
+        Just(Kind::Coarse),
+        (100_000..2_000_000_u128).prop_map(Kind::AreaWithin),
+    ];
+    let lists = [values(), values(), values(), values(), values()];
+    (lists, 20..900_u128, 20..9000_u128, 1..240_u64, any::<u64>(), (0..12_u64, kinds)).prop_map(
+        |(values, area, watts, pads, seed, (least_bandwidth, objective))| Grid {
+            values,
+            area,
+            watts,
+            pads,
+            seed,
+            least_bandwidth,
+            objective,
+        },
+    )
+}
+
+/// Whether closed boxes tile a grid: none twice, none left out.
+fn tile(grid: &Grid, closed: &[Closed<N>]) -> bool {
+    let total: u128 = closed.iter().map(|closed| closed.region.volume()).sum();
+    let overlap = |a: &Region<N>, b: &Region<N>| {
+        (0..N).all(|knob| a.lo[knob] <= b.hi[knob] && b.lo[knob] <= a.hi[knob])
+    };
+    let apart = closed
+        .iter()
+        .enumerate()
+        .all(|(at, a)| closed[..at].iter().all(|b| !overlap(&a.region, &b.region)));
+    apart && total == Region::whole(grid.lens()).volume()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn boxes_find_what_looking_at_every_point_finds(grid in grids(), top in 1..4_usize) {
+        let walked = walk(&grid, Region::whole(grid.lens()), (top, Vec::new()), "grid", &());
+        let found: Vec<Value> = walked.kept.iter().map(|kept| kept.value).collect();
+        let all = grid.exhaustive();
+        prop_assert_eq!(&found, &all[..all.len().min(top)]);
+        prop_assert!(walked.complete());
+        prop_assert!(tile(&grid, &walked.closed));
+        for kept in &walked.kept {
+            prop_assert!(grid.fits(&kept.point));
+        }
+    }
+
+    #[test]
+    fn parts_of_a_grid_can_be_searched_apart(grid in grids(), knob in 0..N) {
+        let whole = Region::whole(grid.lens());
+        prop_assume!(whole.varies(knob));
+        let (low, high) = whole.split(knob, whole.hi[knob] / 2);
+        let walk = |region| walk(&grid, region, (1, Vec::new()), "part", &());
+        let (low, high, all) = (walk(low), walk(high), walk(whole));
+        let best = low.kept.iter().chain(&high.kept).map(|kept| kept.value).min();
+        prop_assert_eq!(best, all.kept.first().map(|kept| kept.value));
+        let joined: Vec<_> = low.closed.into_iter().chain(high.closed).collect();
+        prop_assert!(tile(&grid, &joined));
+    }
+}

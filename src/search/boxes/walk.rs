@@ -1,0 +1,247 @@
+//! Takes boxes from the most promising on, until what is kept is proved to be the best.
+
+use std::collections::BTreeMap;
+use std::collections::BinaryHeap;
+
+use rayon::prelude::*;
+
+use super::climb::Met;
+use super::climb::climb;
+use super::problem::BoxProblem;
+use super::problem::Closed;
+use super::problem::Corner;
+use super::problem::Evaluation;
+use super::problem::Value;
+use super::problem::Why;
+use super::region::Point;
+use super::region::Region;
+use super::shrink::Shrunk;
+use super::shrink::shrink;
+use super::split::halves;
+use crate::search::walk::Observer;
+
+/// Boxes that are looked at between two looks at what is known. Part of the answer's definition: a
+/// larger batch closes some boxes later.
+const BATCH: usize = 16;
+
+/// A point that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept<const N: usize, F> {
+    /// Where it is.
+    pub point: Point<N>,
+    /// What it is worth.
+    pub value: Value,
+    /// What its evaluation yielded besides.
+    pub found: F,
+}
+
+/// Where a walk ended.
+#[derive(Clone, Debug)]
+pub struct BoxWalk<const N: usize, F> {
+    /// The best points, the best first; of equals the first that was met.
+    pub kept: Vec<Kept<N, F>>,
+    /// Boxes that tile the one that was walked, but for those that are open, in the order of their
+    /// corners.
+    pub closed: Vec<Closed<N>>,
+    /// Boxes that were not looked at, each with what none of its points can beat, where the walk was
+    /// stopped early.
+    pub open: Vec<(Region<N>, Option<Value>)>,
+}
+
+impl<const N: usize, F> BoxWalk<N, F> {
+    /// Whether the walk was not stopped early.
+    pub fn complete(&self) -> bool {
+        self.open.is_empty()
+    }
+}
+
+/// A box that may hold a better point; the most promising is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Open<const N: usize> {
+    least: Option<Value>,
+    /// Tells boxes apart that promise the same.
+    number: u64,
+    region: Region<N>,
+}
+
+impl<const N: usize> Ord for Open<N> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.least, other.number).cmp(&(self.least, self.number))
+    }
+}
+
+impl<const N: usize> PartialOrd for Open<N> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Finds the best `top` points of a box, and proves that no others are better; `known` are points
+/// that were evaluated before.
+pub fn walk<const N: usize, P: BoxProblem<N>>(
+    problem: &P,
+    region: Region<N>,
+    (top, known): (usize, Vec<Kept<N, P::Found>>),
+    what: &str,
+    observer: &dyn Observer,
+) -> BoxWalk<N, P::Found> {
+    observer.begins(what);
+    let mut best = Best { top: top.max(1), kept: BTreeMap::new() };
+    for Kept { point, value, found } in known {
+        if region.contains(&point) {
+            best.learn(Met { point, value, found });
+        }
+    }
+    let stops = || observer.stops();
+    for met in climb(problem, region, &stops) {
+        best.learn(met);
+    }
+    let mut closed = Vec::new();
+    let mut heap = BinaryHeap::from([Open { least: None, number: 0, region }]);
+    let mut number = 0;
+    // Invariant: closed boxes and those of the heap tile the region; no point of a closed box that
+    // was not met is better than the worst that is kept.
+    while !heap.is_empty() && !observer.stops() {
+        let mut batch = Vec::with_capacity(BATCH);
+        while batch.len() < BATCH {
+            let Some(open) = heap.pop() else { break };
+            batch.push(open);
+        }
+        let worst = best.worst();
+        let steps: Vec<Option<Step<N, P::Found>>> = batch
+            .par_iter()
+            .map(|open| (!observer.stops()).then(|| step(problem, open, worst)))
+            .collect();
+        for (open, done) in batch.into_iter().zip(steps) {
+            let Some(done) = done else {
+                heap.push(open);
+                continue;
+            };
+            closed.extend(done.closed);
+            for met in done.met {
+                best.learn(met);
+            }
+            for (region, least) in done.rest {
+                number += 1;
+                heap.push(Open { least: Some(least), number, region });
+            }
+        }
+        observer.evaluated(what, heap.len());
+    }
+    let kept = best.kept.into_iter();
+    let kept = kept.map(|((value, _), (point, found))| Kept { point, value, found });
+    closed.sort_unstable_by_key(|closed| closed.region);
+    let mut open: Vec<_> = heap.into_iter().map(|open| (open.region, open.least)).collect();
+    open.sort_unstable();
+    BoxWalk { kept: kept.collect(), closed, open }
+}
+
+/// What looking at a box has shown.
+struct Step<const N: usize, F> {
+    closed: Vec<Closed<N>>,
+    met: Vec<Met<N, F>>,
+    /// What is to be looked at later, with what none of its points can beat.
+    rest: Vec<(Region<N>, Value)>,
+}
+
+fn step<const N: usize, P: BoxProblem<N>>(
+    problem: &P,
+    open: &Open<N>,
+    worst: Option<Value>,
+) -> Step<N, P::Found> {
+    let mut step = Step { closed: Vec::new(), met: Vec::new(), rest: Vec::new() };
+    let shrunk = shrink(problem, open.region, worst, &mut step.closed);
+    let Some(Shrunk { region, least }) = shrunk else { return step };
+    let mut least = open.least.map_or(least, |inherited| inherited.max(least));
+    if let Some(point) = region.only() {
+        let why = match problem.evaluate(&point, worst) {
+            Evaluation::Found(value, found) => {
+                step.met.push(Met { point, value, found });
+                Why::Evaluated(value)
+            }
+            Evaluation::Beyond => Why::Beaten(worst.unwrap_or(least)),
+            Evaluation::Nothing => Why::Nothing,
+        };
+        step.closed.push(Closed { region, why });
+        return step;
+    }
+    let proved = problem.proved();
+    if (0..N).all(|knob| proved[knob] || !region.varies(knob)) {
+        let why = match problem.corner(&region, worst) {
+            Corner::Nothing => Some(Why::CornerNothing),
+            Corner::Beyond => worst.map(Why::Corner),
+            Corner::Least(value) => {
+                least = least.max(value);
+                worst.filter(|worst| value >= *worst).map(|_| Why::Corner(value))
+            }
+        };
+        if let Some(why) = why {
+            step.closed.push(Closed { region, why });
+            return step;
+        }
+        probe(problem, &region, worst, &mut step.met);
+    }
+    let (low, high) = halves(problem, &region, least, worst);
+    step.rest.extend([(low, least), (high, least)]);
+    step
+}
+
+/// Evaluates one point of a box that takes nearly all that is allowed: on the way from its least to
+/// its greatest corner the last that fits, and from there as far up as each knob goes.
+fn probe<const N: usize, P: BoxProblem<N>>(
+    problem: &P,
+    region: &Region<N>,
+    worst: Option<Value>,
+    met: &mut Vec<Met<N, P::Found>>,
+) {
+    let steps = (0..N).map(|knob| region.len(knob) - 1).max().unwrap_or(0);
+    let along = |at: u16| -> Point<N> {
+        std::array::from_fn(|knob| {
+            let length = u32::from(region.len(knob) - 1) * u32::from(at) / u32::from(steps.max(1));
+            region.lo[knob] + u16::try_from(length).unwrap_or(0)
+        })
+    };
+    let last = (0..=steps).rev().find(|&at| problem.fits(&along(at)));
+    let Some(mut point) = last.map(along) else { return };
+    for knob in (0..N).rev() {
+        while point[knob] < region.hi[knob] {
+            let mut next = point;
+            next[knob] += 1;
+            if !problem.fits(&next) {
+                break;
+            }
+            point = next;
+        }
+    }
+    if let Evaluation::Found(value, found) = problem.evaluate(&point, worst) {
+        met.push(Met { point, value, found });
+    }
+}
+
+/// The best points so far.
+struct Best<const N: usize, F> {
+    top: usize,
+    /// By value, of equals in the order in which they were met.
+    kept: BTreeMap<(Value, usize), (Point<N>, F)>,
+}
+
+impl<const N: usize, F> Best<N, F> {
+    /// What a point must be better than; `None` while fewer are kept than wanted.
+    fn worst(&self) -> Option<Value> {
+        let full = self.kept.len() == self.top;
+        self.kept.last_key_value().filter(|_| full).map(|((value, _), _)| *value)
+    }
+
+    fn learn(&mut self, Met { point, value, found }: Met<N, F>) {
+        let is_known = self.kept.values().any(|(known, _)| *known == point);
+        if is_known || self.worst().is_some_and(|worst| value >= worst) {
+            return;
+        }
+        let equals = self.kept.range((value, 0)..=(value, usize::MAX));
+        let place = equals.last().map_or(0, |((_, place), _)| place + 1);
+        self.kept.insert((value, place), (point, found));
+        if self.kept.len() > self.top {
+            self.kept.pop_last();
+        }
+    }
+}

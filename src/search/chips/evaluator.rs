@@ -1,0 +1,316 @@
+//! Chips of a grid, bounded and evaluated for every model of a request.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::OnceLock;
+use std::sync::PoisonError;
+
+use crate::estimate::EstimateTable;
+use crate::hardware::Accelerator;
+use crate::search::Fact;
+use crate::search::Memory;
+use crate::search::setup::terms;
+use crate::strategy::Best;
+use crate::strategy::Figures;
+use crate::strategy::Planner;
+use crate::strategy::Price;
+use crate::strategy::SpaceBound;
+use crate::strategy::Standing;
+use crate::strategy::Terms;
+use crate::strategy::Training;
+use crate::strategy::Untrainable;
+use crate::strategy::Within;
+use crate::units::Bytes;
+use crate::units::Time;
+
+use super::ChipPoint;
+use super::ChipSurvey;
+use super::setup::ChipSetup;
+use super::setup::LINKS;
+use super::setup::STACKS;
+
+/// What all chips with the same links share: the network between them, and models divided on it.
+pub struct Ground {
+    /// What may be chosen.
+    pub terms: Terms,
+    /// What is trained.
+    pub trainings: Vec<Training>,
+    /// By model: bounds for every shape of array, and for no memory yet.
+    sketches: Vec<SpaceBound>,
+    /// By stacks of memory, then by model.
+    bounds: Vec<OnceLock<Vec<SpaceBound>>>,
+}
+
+/// What was found of a model on a point.
+type Facts = BTreeMap<(usize, ChipPoint), Fact>;
+
+/// By model and point: the least time, and the energy where it was asked for.
+type Bounds = HashMap<(usize, ChipPoint), Option<Time>>;
+
+/// Evaluates chips of a setup; what was found once is remembered.
+pub struct ChipEvaluator<'a> {
+    /// What is asked.
+    pub setup: &'a ChipSetup,
+    memory: &'a dyn Memory,
+    table: EstimateTable,
+    grounds: Vec<OnceLock<Result<Ground, Untrainable>>>,
+    facts: Mutex<Facts>,
+    bounds: Vec<Mutex<Bounds>>,
+}
+
+/// Facts from before that are found again although nothing is told of their chips.
+const SAMPLE: usize = 16;
+
+/// Bounds are kept in so many tables, so that threads seldom wait for each other.
+const TABLES: usize = 16;
+
+impl<'a> ChipEvaluator<'a> {
+    /// Of a setup whose facts outlive it in `memory`.
+    ///
+    /// # Errors
+    /// Which model cannot be trained on these terms at all, and why.
+    pub fn new(
+        setup: &'a ChipSetup,
+        memory: &'a dyn Memory,
+    ) -> Result<Self, (String, Untrainable)> {
+        let lens = setup.grid.lens();
+        let evaluator = Self {
+            table: EstimateTable::new(terms(&setup.request, &setup.physics).options),
+            grounds: (0..lens[LINKS]).map(|_| OnceLock::new()).collect(),
+            facts: Mutex::default(),
+            bounds: (0..TABLES).map(|_| Mutex::default()).collect(),
+            setup,
+            memory,
+        };
+        // Links decide how fast exchanges are, not what is legal: one ground stands for all.
+        match evaluator.try_ground(usize::from(lens[LINKS]) - 1) {
+            Ok(_) => Ok(evaluator),
+            Err(reason) => {
+                let names: Vec<&str> =
+                    setup.request.models.iter().map(|model| model.name.as_str()).collect();
+                Err((names.join(", "), reason.clone()))
+            }
+        }
+    }
+
+    fn try_ground(&self, links: usize) -> &Result<Ground, Untrainable> {
+        self.grounds[links].get_or_init(|| Ground::new(self.setup, links))
+    }
+
+    /// What chips with such links share.
+    pub fn ground(&self, links: usize) -> &Ground {
+        let ground = self.try_ground(links).as_ref();
+        ground.expect("what can be trained does not depend on how fast links are")
+    }
+
+    /// Who finds the best way to train a model on chips with the links of a point.
+    pub fn planner(&self, model: usize, point: &ChipPoint) -> Planner<'_> {
+        let ground = self.ground(usize::from(point[LINKS]));
+        Planner { terms: &ground.terms, training: &ground.trainings[model], table: &self.table }
+    }
+
+    /// The bounds of a model on chips with the links and the memory of a point.
+    pub fn bound_of(&self, model: usize, point: &ChipPoint) -> &SpaceBound {
+        let ground = self.ground(usize::from(point[LINKS]));
+        let bounds = ground.bounds[usize::from(point[STACKS])].get_or_init(|| {
+            let knobs = self.setup.knobs(point);
+            let memory = knobs.design(&self.setup.grid.technology).hbm;
+            let models = ground.sketches.iter().zip(&ground.trainings);
+            models
+                .map(|(sketch, training)| sketch.with_memory(&ground.terms, training, memory))
+                .collect()
+        });
+        &bounds[model]
+    }
+
+    /// A time that no way to train a model on any chip nowhere above a point can beat; `None` where
+    /// surely nothing fits on any.
+    pub fn least_time(&self, model: usize, point: &ChipPoint) -> Option<Time> {
+        let mut seen = *point;
+        for knob in BLIND {
+            seen[knob] = 0;
+        }
+        let key = (model, seen);
+        let table = seen.iter().fold(0_usize, |sum, &place| sum * 31 + usize::from(place)) % TABLES;
+        let lock = || self.bounds[table].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&key) {
+            return *known;
+        }
+        let standing = self.optimistic(model, &seen, point, Figures::Time);
+        let least = standing.map(|standing| standing.time);
+        lock().insert(key, least);
+        least
+    }
+
+    /// A time and an energy that no way to train a model on any chip between two points can beat.
+    pub fn optimistic(
+        &self,
+        model: usize,
+        least: &ChipPoint,
+        most: &ChipPoint,
+        figures: Figures,
+    ) -> Option<Standing> {
+        let setup = self.setup;
+        let (low, high) = (setup.knobs(least), setup.knobs(most));
+        // For times alone any chip lends its energies, even one without a die.
+        let technology = &setup.grid.technology;
+        let chip = match figures {
+            Figures::Time => high.boundless(technology, &setup.physics),
+            Figures::TimeAndEnergy => high.optimistic(&low, technology, &setup.physics),
+        };
+        let Some(chip) = chip else {
+            // Nothing is known of what cannot be built.
+            return Some(Standing { time: Time(0), energy: crate::units::Energy::ZERO });
+        };
+        let ground = self.ground(usize::from(most[LINKS]));
+        self.bound_of(model, most).least(&ground.terms, &ground.trainings[model], &chip, figures)
+    }
+
+    /// What is known or can be found of a model on the chip at a point, where ways to train that are
+    /// slower than `limit` need not be known.
+    ///
+    /// A chip that no die can hold is timed as if one could: what it draws is not known then.
+    pub fn known(&self, model: usize, point: &ChipPoint, limit: Option<Time>) -> Fact {
+        let lock = || self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        let remembered = lock().get(&(model, *point)).cloned();
+        if let Some(known) = remembered.and_then(|known| known.within(limit)) {
+            return known;
+        }
+        let key = Self::key(model, point);
+        // A fact that does not read as one is found again.
+        let recalled = self.memory.recall(&key).and_then(|fact| serde_json::from_str(fact).ok());
+        let recalled = recalled.and_then(|known: Fact| known.within(limit));
+        let known = recalled.unwrap_or_else(|| {
+            let known = self.find(model, point, limit);
+            let fact = serde_json::to_string(&known).expect("plain figures can be written");
+            self.memory.remember(&key, &fact);
+            known
+        });
+        lock().insert((model, *point), known.clone());
+        known
+    }
+
+    fn find(&self, model: usize, point: &ChipPoint, limit: Option<Time>) -> Fact {
+        let Some(chip) = self.chip(point) else { return Fact::Nothing };
+        let planner = self.planner(model, point);
+        match planner.best_within(&chip, self.bound_of(model, point), limit) {
+            Within::Best(best) => Fact::Chosen(Box::new(best.chosen)),
+            Within::Slower(limit) => Fact::Slower(limit),
+            Within::Nothing => Fact::Nothing,
+        }
+    }
+
+    /// The chip at a point, though no die might hold it; `None` where a buffer holds no tile.
+    pub fn chip(&self, point: &ChipPoint) -> Option<Accelerator> {
+        let setup = self.setup;
+        let (knobs, technology) = (setup.knobs(point), &setup.grid.technology);
+        let made = knobs.accelerator(technology, &setup.physics);
+        made.ok().or_else(|| knobs.dieless(technology, &setup.physics))
+    }
+
+    /// The best way to train a model on the chip at a point, with all that it rests on.
+    pub fn best(&self, model: usize, point: &ChipPoint) -> Option<Best> {
+        let chip = self.chip(point)?;
+        self.planner(model, point).best(&chip, self.bound_of(model, point))
+    }
+
+    /// The part of a model's time at a point that is certain where some schedule is not proved;
+    /// `None` where its time is not known.
+    pub fn certain_part(&self, model: usize, point: &ChipPoint) -> Option<f64> {
+        let facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        match facts.get(&(model, *point)) {
+            Some(Fact::Chosen(chosen)) => Some(chosen.certain_part(self.price())),
+            _ => None,
+        }
+    }
+
+    fn price(&self) -> Price {
+        match self.setup.request.objective {
+            crate::search::Objective::EnergyPerToken => Price::Energy,
+            _ => Price::Time,
+        }
+    }
+
+    /// How many chips were evaluated: asked for a way to train, within a limit or not.
+    pub fn n_evaluated(&self) -> usize {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether what was recalled from before is found again, for all chips of which something is told
+    /// and for some of the others: nobody's word is taken for an answer. Else the chip of which it is
+    /// not.
+    ///
+    /// # Errors
+    /// The places of that chip's values.
+    pub fn is_believed(&self, survey: &ChipSurvey) -> Result<(), String> {
+        let told = survey.walk.kept.iter().chain(survey.near.iter().flat_map(|near| &near.1.kept));
+        let told: BTreeSet<ChipPoint> = told.map(|kept| kept.point).collect();
+        let facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let step = facts.len().div_ceil(SAMPLE).max(1);
+        for (at, ((model, point), known)) in facts.iter().enumerate() {
+            if at % step != 0 && !told.contains(point) {
+                continue;
+            }
+            let limit = match known {
+                Fact::Slower(limit) => Some(*limit),
+                Fact::Chosen(_) | Fact::Nothing => None,
+            };
+            let found = self.find(*model, point, limit);
+            let written = |known: &Fact| serde_json::to_string(known).unwrap_or_default();
+            if written(&found) != written(known) {
+                return Err(Self::key(*model, point));
+            }
+        }
+        Ok(())
+    }
+
+    /// The table of estimates that all evaluations share.
+    pub fn table(&self) -> &EstimateTable {
+        &self.table
+    }
+
+    /// Whether facts can no longer be kept.
+    pub fn fails(&self) -> bool {
+        self.memory.fails()
+    }
+
+    /// Under what a journal keeps a fact.
+    fn key(model: usize, point: &ChipPoint) -> String {
+        let places = point.map(|place| place.to_string()).join(".");
+        format!("{model}/{places}")
+    }
+}
+
+/// Knobs that bounds know nothing of: the size and the bandwidth of the global buffer.
+pub(super) const BLIND: [usize; 2] = [5, 6];
+
+impl Ground {
+    fn new(setup: &ChipSetup, links: usize) -> Result<Self, Untrainable> {
+        let request = &setup.request;
+        let terms = terms(request, &setup.physics_with(links));
+        let asked = request.models.iter().zip(&setup.models);
+        let trainings = asked.map(|(asked, model)| {
+            Training::new(&asked.name, model.clone(), asked.sequence, &terms)
+        });
+        let trainings: Vec<Training> = trainings.collect::<Result<_, _>>()?;
+        let [widths, depths] = [1, 2].map(|knob| setup.grid.values(knob));
+        let arrays: Vec<(u64, u64)> =
+            widths.iter().flat_map(|&w| depths.iter().map(move |&d| (w, d))).collect();
+        let sketch =
+            |training| SpaceBound::new(&terms, training, arrays.clone(), &Vec::<Bytes>::new());
+        Ok(Self {
+            sketches: trainings.iter().map(sketch).collect(),
+            bounds: (0..setup.grid.lens()[STACKS]).map(|_| OnceLock::new()).collect(),
+            trainings,
+            terms,
+        })
+    }
+}
+
+/// Whether exact times at the greatest corner of a box bound it: times are compared, and nothing caps
+/// the power, which a faster chip may exceed where a slower one does not.
+pub fn has_corners(terms: &Terms) -> bool {
+    terms.price == Price::Time && terms.power_cap_w.is_none()
+}

@@ -1,0 +1,50 @@
+//! The best chip of a space that is too large to be listed, under one budget, with its proof.
+//!
+//! In: a request over a [`ChipSpace`](crate::hardware::chip::ChipSpace) made ready ([`ChipSetup`]).
+//! Out: a [`ChipSurvey`]: the best chips, chips nearly as good that take less, and the closed boxes
+//! that prove it. What the links of a chip lead to is a property of the chip: a [`ChipEvaluator`] has
+//! one ground for each value of the links.
+
+mod evaluator;
+mod facts;
+mod near;
+mod objective;
+mod outcome;
+pub mod sentences;
+mod setup;
+mod survey;
+
+pub use evaluator::ChipEvaluator;
+pub use evaluator::Ground;
+pub use facts::chip_facts;
+pub use facts::limits;
+pub use near::NearFigure;
+pub use near::Nearly;
+pub use objective::ByObjective;
+pub use outcome::Binding;
+pub use outcome::BoxProof;
+pub use outcome::ChipEntry;
+pub use outcome::ChipFacts;
+pub use outcome::ChipOutcome;
+pub use outcome::ClosedBy;
+pub use outcome::NearWinner;
+pub use outcome::Part;
+pub use setup::ChipSetup;
+pub use setup::NoChip;
+pub use survey::ChipSurvey;
+pub use survey::NEARLY_PER_MILLE;
+pub use survey::judge;
+pub use survey::nearly_as_good;
+pub use survey::survey;
+
+use super::boxes;
+use crate::hardware::chip::N_CHIP_KNOBS;
+
+/// A chip of a grid.
+pub type ChipPoint = boxes::Point<N_CHIP_KNOBS>;
+
+/// A box of chips.
+pub type ChipRegion = boxes::Region<N_CHIP_KNOBS>;
+
+/// A closed box of chips.
+pub type ClosedChips = boxes::Closed<N_CHIP_KNOBS>;

@@ -1,0 +1,136 @@
+//! Chips nearly as good as the best that take less of something.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::hardware::chip::N_CHIP_KNOBS;
+use crate::search::boxes::BoxProblem;
+use crate::search::boxes::Corner;
+use crate::search::boxes::Evaluation;
+use crate::search::boxes::Value;
+use crate::strategy::Chosen;
+
+use super::ChipPoint;
+use super::ChipRegion;
+use super::objective::ByObjective;
+
+/// What is made as small as possible among chips that are nearly as good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NearFigure {
+    /// The die.
+    Smallest,
+    /// The thermal design power.
+    Coolest,
+    /// What one costs to make.
+    Cheapest,
+}
+
+impl NearFigure {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Smallest, Self::Coolest, Self::Cheapest];
+
+    /// The word that tables have for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Smallest => "smallest",
+            Self::Coolest => "coolest",
+            Self::Cheapest => "cheapest",
+        }
+    }
+}
+
+/// Chips whose value is no worse than a limit, compared by what they take.
+pub struct Nearly<'a> {
+    /// Their values.
+    pub objective: &'a ByObjective<'a>,
+    /// The worst value that will do.
+    pub limit: u128,
+    /// What they are compared by.
+    pub figure: NearFigure,
+}
+
+impl Nearly<'_> {
+    fn figure(&self, point: &ChipPoint) -> Option<u128> {
+        let setup = self.objective.evaluator.setup;
+        let figures = setup.figures(&setup.knobs(point))?;
+        Some(u128::from(match self.figure {
+            NearFigure::Smallest => figures.die.total().0,
+            NearFigure::Coolest => figures.tdp.total().0,
+            NearFigure::Cheapest => figures.cost.total().0,
+        }))
+    }
+
+    /// The value of a chip that was evaluated by the objective before.
+    pub fn evaluated(&self, point: &ChipPoint) -> Option<Value> {
+        match self.evaluate(point, None) {
+            Evaluation::Found(value, _) => Some(value),
+            Evaluation::Beyond | Evaluation::Nothing => None,
+        }
+    }
+
+    /// The value of what takes so much and is worth so much; `None` where that will not do.
+    fn value(&self, figure: u128, worth: Value) -> Option<Value> {
+        (worth.first <= self.limit).then_some(Value { first: figure, second: worth.first })
+    }
+
+    /// The worst value by the objective that is still asked for.
+    fn asked(&self) -> Value {
+        Value { first: self.limit, second: u128::MAX }
+    }
+}
+
+impl BoxProblem<N_CHIP_KNOBS> for Nearly<'_> {
+    type Found = Vec<Chosen>;
+
+    fn lens(&self) -> [u16; N_CHIP_KNOBS] {
+        self.objective.lens()
+    }
+
+    fn proved(&self) -> [bool; N_CHIP_KNOBS] {
+        self.objective.proved()
+    }
+
+    fn blind(&self) -> [bool; N_CHIP_KNOBS] {
+        self.objective.blind()
+    }
+
+    fn rises(&self) -> bool {
+        true
+    }
+
+    fn fits(&self, point: &ChipPoint) -> bool {
+        self.objective.fits(point)
+    }
+
+    fn bound(&self, region: &ChipRegion) -> Option<Value> {
+        self.value(self.figure(&region.lo)?, self.objective.bound(region)?)
+    }
+
+    fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
+        let Some(figure) = self.figure(&region.lo) else { return Corner::Nothing };
+        match self.objective.corner(region, Some(self.asked())) {
+            Corner::Least(worth) => match self.value(figure, worth) {
+                Some(value) if limit.is_some_and(|limit| value >= limit) => Corner::Beyond,
+                Some(value) => Corner::Least(value),
+                None => Corner::Nothing,
+            },
+            Corner::Beyond | Corner::Nothing => Corner::Nothing,
+        }
+    }
+
+    fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
+        let Some(figure) = self.figure(point) else { return Evaluation::Nothing };
+        if limit.is_some_and(|limit| figure > limit.first) {
+            return Evaluation::Beyond;
+        }
+        match self.objective.evaluate(point, Some(self.asked())) {
+            Evaluation::Found(worth, chosen) => match self.value(figure, worth) {
+                Some(value) if limit.is_some_and(|limit| value >= limit) => Evaluation::Beyond,
+                Some(value) => Evaluation::Found(value, chosen),
+                None => Evaluation::Nothing,
+            },
+            Evaluation::Beyond | Evaluation::Nothing => Evaluation::Nothing,
+        }
+    }
+}

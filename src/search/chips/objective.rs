@@ -1,0 +1,163 @@
+//! Chips compared by the objective of a request: what boxes of them cannot beat, what a chip is worth.
+
+use crate::hardware::chip::CHIP_KNOBS;
+use crate::hardware::chip::N_CHIP_KNOBS;
+use crate::search::Fact;
+use crate::search::Footprint;
+use crate::search::Judge;
+use crate::search::Objective;
+use crate::search::boxes::BoxProblem;
+use crate::search::boxes::Corner;
+use crate::search::boxes::Evaluation;
+use crate::search::boxes::Value;
+use crate::search::objective::Certainty;
+use crate::strategy::Chosen;
+use crate::strategy::Figures;
+use crate::strategy::Standing;
+use crate::units::Energy;
+use crate::units::Time;
+
+use super::ChipPoint;
+use super::ChipRegion;
+use super::evaluator::BLIND;
+use super::evaluator::ChipEvaluator;
+use super::evaluator::has_corners;
+
+/// Some models on all chips, compared by one judge; of equals the smaller die wins.
+pub struct ByObjective<'a> {
+    /// Who times chips.
+    pub evaluator: &'a ChipEvaluator<'a>,
+    /// Which models of the request.
+    pub models: Vec<usize>,
+    /// Who compares.
+    pub judge: &'a Judge,
+}
+
+impl ByObjective<'_> {
+    fn footprint(&self, point: &ChipPoint) -> Option<Footprint> {
+        let setup = self.evaluator.setup;
+        setup.footprint(&setup.knobs(point))
+    }
+
+    fn value(&self, standings: &[Standing], taken: Footprint, certainty: Certainty) -> Value {
+        let merit = self.judge.merit(standings, taken, certainty);
+        Value { first: merit.value, second: merit.area }
+    }
+
+    /// Whether exact times bound boxes.
+    fn corners(&self) -> bool {
+        has_corners(&self.evaluator.ground(usize::from(self.lens()[9]) - 1).terms)
+    }
+
+    /// What every model can do at the best on any chip of a box; `None` where one surely does not fit.
+    fn standings(&self, region: &ChipRegion) -> Option<Vec<Standing>> {
+        let evaluator = self.evaluator;
+        let models = self.models.iter();
+        if self.judge.objective == Objective::EnergyPerToken {
+            let both = Figures::TimeAndEnergy;
+            return models
+                .map(|&model| evaluator.optimistic(model, &region.lo, &region.hi, both))
+                .collect();
+        }
+        models
+            .map(|&model| {
+                let time = evaluator.least_time(model, &region.hi)?;
+                Some(Standing { time, energy: Energy::ZERO })
+            })
+            .collect()
+    }
+
+    /// The times of all models at a point, or that one of them cannot be within the limit; chips
+    /// between `least` and the point take at least what `taken` says.
+    fn timed(&self, point: &ChipPoint, taken: Footprint, limit: Option<Value>) -> Timed {
+        let region = ChipRegion::point(*point);
+        let Some(mut standings) = self.standings(&region) else { return Timed::Nothing };
+        let limit = limit.filter(|_| self.corners()).map(|limit| limit.first);
+        let mut chosen = Vec::with_capacity(self.models.len());
+        for (at, &model) in self.models.iter().enumerate() {
+            let longest = limit.map(|limit| self.judge.longest(limit, at, &standings, taken));
+            match self.evaluator.known(model, point, longest) {
+                Fact::Chosen(found) => {
+                    standings[at] = found.standing;
+                    chosen.push(*found);
+                }
+                Fact::Slower(_) => return Timed::Beyond,
+                Fact::Nothing => return Timed::Nothing,
+            }
+        }
+        Timed::Chosen(chosen)
+    }
+}
+
+enum Timed {
+    Chosen(Vec<Chosen>),
+    Beyond,
+    Nothing,
+}
+
+impl BoxProblem<N_CHIP_KNOBS> for ByObjective<'_> {
+    type Found = Vec<Chosen>;
+
+    fn lens(&self) -> [u16; N_CHIP_KNOBS] {
+        self.evaluator.setup.grid.lens()
+    }
+
+    fn proved(&self) -> [bool; N_CHIP_KNOBS] {
+        let corners = self.corners();
+        std::array::from_fn(|knob| corners && CHIP_KNOBS[knob].proved)
+    }
+
+    fn blind(&self) -> [bool; N_CHIP_KNOBS] {
+        std::array::from_fn(|knob| BLIND.contains(&knob))
+    }
+
+    fn rises(&self) -> bool {
+        self.judge.objective != Objective::Throughput
+    }
+
+    fn fits(&self, point: &ChipPoint) -> bool {
+        let grid = &self.evaluator.setup.grid;
+        grid.budget.allows(&grid.chip(point).chip(&grid.technology), &grid.technology)
+    }
+
+    fn bound(&self, region: &ChipRegion) -> Option<Value> {
+        let standings = self.standings(region)?;
+        Some(self.value(&standings, self.footprint(&region.lo)?, Certainty::Bound))
+    }
+
+    fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
+        let Some(taken) = self.footprint(&region.lo) else { return Corner::Nothing };
+        match self.timed(&region.hi, taken, limit) {
+            Timed::Nothing => Corner::Nothing,
+            Timed::Beyond => Corner::Beyond,
+            Timed::Chosen(chosen) => {
+                let least: Vec<Standing> = chosen
+                    .iter()
+                    .map(|chosen| {
+                        // A schedule that is not proved counts at what it cannot beat.
+                        let least = u64::try_from(chosen.least_price).unwrap_or(u64::MAX);
+                        Standing { time: Time(least), energy: Energy::ZERO }
+                    })
+                    .collect();
+                Corner::Least(self.value(&least, taken, Certainty::Bound))
+            }
+        }
+    }
+
+    fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
+        let Some(taken) = self.footprint(point) else { return Evaluation::Nothing };
+        match self.timed(point, taken, limit) {
+            Timed::Nothing => Evaluation::Nothing,
+            Timed::Beyond => Evaluation::Beyond,
+            Timed::Chosen(chosen) => {
+                let standings: Vec<Standing> =
+                    chosen.iter().map(|chosen| chosen.standing).collect();
+                let value = self.value(&standings, taken, Certainty::Fact);
+                if limit.is_some_and(|limit| value >= limit) {
+                    return Evaluation::Beyond;
+                }
+                Evaluation::Found(value, chosen)
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The answer of a search over chips, as its `outcome.json` holds it (docs/outcome.md documents every
+//! key).
+//!
+//! Plain data: what is in here was computed before and is only read from here on.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::hardware::chip::ChipSpace;
+use crate::search::ModelFacts;
+use crate::search::Request;
+use crate::search::Share;
+use crate::strategy::result::ModelResult;
+
+use super::near::NearFigure;
+
+/// A whole answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChipOutcome {
+    /// What kind of file this is.
+    pub schema: String,
+    /// Which version of it.
+    pub version: u32,
+    /// The program that wrote it.
+    pub phaze: String,
+    /// The question.
+    pub request: Request<ChipSpace>,
+    /// What is trained, and its own best.
+    pub models: Vec<ModelFacts>,
+    /// The best chip and how to train on it; `None` where nothing fits.
+    pub winner: Option<ChipEntry>,
+    /// Why nothing fits.
+    pub infeasible_reason: Option<String>,
+    /// What refuses more of each knob of the winner.
+    pub binds: Vec<Binding>,
+    /// Where the winner's time goes.
+    pub limited_by: Vec<Share>,
+    /// The best chips, where more than one was asked for.
+    pub top: Vec<ChipEntry>,
+    /// Chips nearly as good that take less.
+    pub near_winners: Vec<NearWinner>,
+    /// Why the winner is believed.
+    pub proof: BoxProof,
+}
+
+impl ChipOutcome {
+    /// The value of `schema`.
+    pub const SCHEMA: &str = "phaze-chip-outcome";
+    /// The version of the schema that this program writes and reads.
+    pub const VERSION: u32 = 1;
+}
+
+/// A chip with the best way to train each model on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChipEntry {
+    /// The chip.
+    pub chip: ChipFacts,
+    /// Its value by the objective, in the objective's own unit.
+    pub value: f64,
+    /// One for each model.
+    pub results: Vec<ModelResult>,
+}
+
+/// A chip in figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct ChipFacts {
+    /// By knob.
+    pub knobs: BTreeMap<String, u64>,
+    pub peak_flops_per_s: f64,
+    pub hbm_bytes: u64,
+    pub hbm_bytes_per_s: u64,
+    pub local_tensor_bytes: u64,
+    pub local_vector_bytes: u64,
+    pub die_mm2: f64,
+    pub die: Vec<Part>,
+    pub tdp_w: f64,
+    pub power: Vec<Part>,
+    /// With every array at work in every cycle.
+    pub peak_w: f64,
+    /// To make one.
+    pub cost_usd: f64,
+    pub cost: Vec<Part>,
+    /// Over its years in service.
+    pub ownership_usd: f64,
+    pub ownership: Vec<Part>,
+    /// Of making it and of using it.
+    pub carbon_kg: f64,
+}
+
+/// A part of a figure, in its unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct Part {
+    pub what: String,
+    pub amount: f64,
+}
+
+/// Why the next value of a knob of the winner is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct Binding {
+    pub knob: String,
+    /// The value that is refused; `None` where the list has no larger one.
+    pub next: Option<u64>,
+    /// `area`, `edge`, `tdp`, `price`, `clock`, `space` where the list ends, `nothing` where it would
+    /// fit and is not worth it.
+    pub by: String,
+}
+
+/// A chip nearly as good as the winner that takes less.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct NearWinner {
+    pub least: NearFigure,
+    /// By how much its value may be worse than that of the winner.
+    pub within: f64,
+    pub entry: ChipEntry,
+    /// Boxes that prove it.
+    pub certificate_entries: usize,
+}
+
+/// Why the winner is believed to be the best.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BoxProof {
+    /// Whether the closed boxes tile the grid and nothing is left open, with exact schedules.
+    pub complete: bool,
+    /// What stopped the search early.
+    pub stopped_by: Option<String>,
+    /// Combinations of values.
+    pub points: u64,
+    /// The whole proof in a sentence.
+    pub statement: String,
+    /// Pairs of a chip and a model that were evaluated, near-winners included.
+    pub evaluations: usize,
+    /// Rows of boxes.csv that belong to the winner.
+    pub certificate_entries: usize,
+    /// By reason: how many boxes were closed by it, and how many points they hold.
+    pub closed: BTreeMap<String, ClosedBy>,
+    /// Points that were not looked at.
+    pub open_points: u64,
+    /// How much better than the best something unknown could be, at the most.
+    pub gap: f64,
+}
+
+/// How much of a grid was closed by one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct ClosedBy {
+    pub boxes: usize,
+    pub points: u64,
+}

@@ -1,0 +1,111 @@
+//! What is said of an answer over chips, as pure functions of its facts: whoever has the facts can
+//! say it again and compare.
+
+use std::collections::BTreeMap;
+
+use crate::hardware::chip::Budget;
+use crate::hardware::chip::CHIP_KNOBS;
+use crate::hardware::chip::ChipGrid;
+use crate::hardware::chip::N_CHIP_KNOBS;
+use crate::hardware::chip::OverBudget;
+use crate::search::boxes::Closed;
+
+use super::ChipPoint;
+use super::outcome::Binding;
+use super::outcome::ClosedBy;
+
+/// What a proof says of the whole grid.
+#[derive(Clone, Copy, Debug)]
+pub struct Proved<'a> {
+    /// Combinations of values.
+    pub points: u64,
+    /// By reason.
+    pub closed: &'a BTreeMap<String, ClosedBy>,
+    /// Points that were not looked at.
+    pub open_points: u64,
+    /// What stopped the search early.
+    pub stopped_by: Option<&'a str>,
+    /// How much better than the best something unknown could be.
+    pub gap: f64,
+}
+
+impl Proved<'_> {
+    /// The whole proof in a sentence.
+    pub fn statement(&self) -> String {
+        let of = |word: &str| self.closed.get(word).copied().unwrap_or_default();
+        let points = |words: &[&str]| words.iter().map(|word| of(word).points).sum::<u64>();
+        let boxes: usize = self.closed.values().map(|closed| closed.boxes).sum();
+        let counts = format!(
+            "{} boxes tile the {} chips of the grid: {} chips take more than the budget, {} have too \
+             little memory, {} cannot be better even by their optimistic bound, {} not by the exact \
+             time of their box's greatest corner, and {} were looked at one by one",
+            boxes,
+            self.points,
+            points(&["over_budget"]),
+            points(&["nothing_fits", "corner_nothing"]),
+            points(&["bound"]),
+            points(&["corner"]),
+            points(&["evaluated", "beaten", "nothing"]),
+        );
+        match self.stopped_by {
+            Some(reason) => format!(
+                "Not proved: stopped by {reason}; {counts}; {} were not looked at.",
+                self.open_points
+            ),
+            None if self.gap > 0.0 => format!(
+                "Proved to within {:.3} %: {counts}; some schedules are not proved to the last \
+                 picosecond.",
+                self.gap * 100.0
+            ),
+            None => format!("Proved: {counts}."),
+        }
+    }
+}
+
+/// How many boxes and points were closed by each reason.
+pub fn closed_by(closed: &[Closed<N_CHIP_KNOBS>]) -> BTreeMap<String, ClosedBy> {
+    let mut counts: BTreeMap<String, ClosedBy> = BTreeMap::new();
+    for Closed { region, why } in closed {
+        let count = counts.entry(why.word().0.to_owned()).or_default();
+        count.boxes += 1;
+        count.points += u64::try_from(region.volume()).unwrap_or(u64::MAX);
+    }
+    counts
+}
+
+/// What refuses the next value of every knob of a chip.
+pub fn bindings(grid: &ChipGrid, point: &ChipPoint) -> Vec<Binding> {
+    let each = CHIP_KNOBS.iter().enumerate().map(|(at, knob)| {
+        let next = grid.values(at).get(usize::from(point[at]) + 1).copied();
+        let by = if next.is_some() {
+            let mut raised = *point;
+            raised[at] += 1;
+            refused_by(grid, &grid.budget, &raised)
+        } else {
+            "space"
+        };
+        Binding { knob: knob.name.to_owned(), next, by: by.to_owned() }
+    });
+    each.collect()
+}
+
+fn refused_by(grid: &ChipGrid, budget: &Budget, point: &ChipPoint) -> &'static str {
+    let chip = grid.chip(point).chip(&grid.technology);
+    match budget.check(&chip, &grid.technology) {
+        Ok(_) => "nothing",
+        Err(OverBudget::Edge { .. }) => "edge",
+        Err(OverBudget::Clock { .. }) => "clock",
+        Err(OverBudget::Tdp { .. }) => "tdp",
+        Err(OverBudget::Price { .. }) => "price",
+        Err(OverBudget::Area { .. } | OverBudget::Beyond) => "area",
+    }
+}
+
+/// Why nothing was found on any chip of a grid.
+pub fn nothing_fits(models: &[&str], devices: u64) -> String {
+    format!(
+        "on no chip within the budget a plan of {} fits on {devices} devices: allow more devices, more \
+         stacks of memory, or a larger budget",
+        models.join(", ")
+    )
+}
