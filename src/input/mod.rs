@@ -17,6 +17,7 @@ pub mod graph;
 pub mod hardware;
 pub mod hf_config;
 pub mod jobs;
+mod made_ready;
 pub mod model_file;
 mod network;
 pub mod numbers;

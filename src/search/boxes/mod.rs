@@ -14,7 +14,6 @@ mod problem;
 mod region;
 mod shrink;
 mod split;
-#[cfg(test)]
 mod synthetic;
 mod walk;
 

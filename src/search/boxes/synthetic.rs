@@ -1,6 +1,8 @@
 //! Boxes against looking at every point, on random small grids of a model with the shape of the real
 //! one: a roofline, exact times above it that are smooth nowhere, areas, watts, pads, ties.
 
+#![cfg(test)]
+
 use proptest::prelude::*;
 
 use super::*;
