@@ -91,6 +91,16 @@ impl Keywords {
         &self.verb
     }
 
+    /// The value of a keyword that nobody took yet.
+    pub fn peek(&self, key: &str) -> Option<&Value> {
+        self.given.get(key)
+    }
+
+    /// Gives a keyword a value, as if the caller had.
+    pub fn give(&mut self, key: &str, value: Value) {
+        self.given.insert(key.to_owned(), value);
+    }
+
     /// Takes the value of a keyword, where it was given.
     ///
     /// # Errors
@@ -127,17 +137,6 @@ impl Keywords {
     /// That it is neither true nor false.
     pub fn switch(&mut self, key: &str) -> Result<bool, InputError> {
         Ok(self.take(key)?.unwrap_or(false))
-    }
-
-    /// Everything that nobody took, for a reader with keys of its own.
-    #[must_use]
-    pub fn rest(&mut self) -> BTreeMap<String, Value> {
-        std::mem::take(&mut self.given)
-    }
-
-    /// Adds names that a reader of [`Self::rest`] knows.
-    pub fn knows(&mut self, names: impl IntoIterator<Item = String>) {
-        self.known.extend(names);
     }
 
     /// Ends the reading: every keyword was taken.

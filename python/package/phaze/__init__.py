@@ -1,0 +1,325 @@
+"""Which accelerator to build and how to train a large language model on it, with a proof.
+
+Keywords are the keys of a request file, its tables flattened; what is not known raises a `ValueError` with
+the closest name. That nothing fits is an answer with a reason.
+
+>>> import phaze
+>>> plan = phaze.place("llama2-7b", design="a100-80g", devices=64)
+>>> plan.feasible, plan.check()
+(True, Verdict(holds))
+>>> phaze.place("llama2-7b", design="a100-80g", devics=64)
+Traceback (most recent call last):
+    ...
+ValueError: place: unknown keyword `devics` (did you mean `devices`?); known are ...
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _phaze
+from ._facts import Facts, many
+from ._keywords import Texts, dumps, hardware_text, model_name, models_of
+from ._model import Model
+from ._phaze import __version__
+from ._picture import Picture, scatter
+from ._progress import Progress, Shown
+from ._results import (
+    Calibration,
+    Design,
+    Entry,
+    Estimate,
+    Inspection,
+    Placement,
+    Proof,
+    Schedule,
+    SearchResult,
+    Training,
+    Validation,
+    Verdict,
+)
+from ._table import Table
+
+__all__ = [
+    "Calibration",
+    "Design",
+    "Entry",
+    "Estimate",
+    "Facts",
+    "Inspection",
+    "Model",
+    "Picture",
+    "Placement",
+    "Progress",
+    "Proof",
+    "Schedule",
+    "SearchResult",
+    "Table",
+    "Training",
+    "Validation",
+    "Verdict",
+    "__version__",
+    "calibrate",
+    "check",
+    "designs",
+    "estimate",
+    "inspect",
+    "load",
+    "models",
+    "place",
+    "scatter",
+    "schedule",
+    "search",
+    "validate",
+]
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def search(
+    model: Any = None,
+    *,
+    progress: Union[bool, Callable[[Progress], Any]] = False,
+    time_limit: Optional[float] = None,
+    threads: Optional[int] = None,
+    request: Optional[PathLike] = None,
+    out: Optional[PathLike] = None,
+    resume: Union[bool, PathLike] = False,
+    force: bool = False,
+    **keywords: Any,
+) -> SearchResult:
+    """Finds the best accelerator of a space and the best way to train on it, with proof.
+
+    `model` is a built-in name, a path, a configuration, a `phaze.Model`, or a list of them; keywords are the
+    keys of a request file (`devices`, `global_batch`, `objective`, `pareto`, `top`, the knobs of the space
+    as a number, a list or `{"from": 2, "to": 64}` ...), and `sequence` the tokens of every model.
+
+    `progress` shows a bar (tqdm where it is installed), or is called with a `phaze.Progress`. After
+    `time_limit` seconds the best so far is answered, with its gap. `out` is a directory for the files of the
+    result; what an interrupted search into it knows is used again with `resume=True`, or `resume=directory`.
+    Ctrl-C raises `KeyboardInterrupt` at once. The answer does not depend on `threads`.
+
+    >>> found = phaze.search("bert-large", devices=8, global_batch=64, width=128, depth=[64, 128],
+    ...                      glb_mib=32, hbm_gib=32)
+    >>> found.winner.design.width, found.proof.complete, found.proof.gap
+    (128, True, 0.0)
+    >>> len(found.designs) == found.proof.designs
+    True
+    """
+    texts: Texts = {}
+    models = [] if model is None else models_of(model, texts)
+    given = dumps(hardware_text(keywords, texts))
+    if not isinstance(resume, bool):
+        out, resume = resume, True
+    if resume and out is None:
+        raise ValueError("search: resume goes on with the search of a directory; give it as resume=directory")
+    with Shown(progress) as shown:
+        raw = _phaze.search(
+            dumps_list(models),
+            given,
+            texts,
+            request=None if request is None else pathlib.Path(request),
+            out=None if out is None else pathlib.Path(out),
+            resume=resume,
+            force=force,
+            time_limit=time_limit,
+            threads=threads,
+            tell=shown.tell,
+        )
+    name = "result" if out is None else str(out)
+    return SearchResult(raw.outcome, raw.designs, name, Table(raw.table()))
+
+
+def dumps_list(models: Sequence[Any]) -> str:
+    """Models as JSON."""
+    return json.dumps(list(models))
+
+
+def place(model: Any = None, *, profile: Optional[Union[PathLike, Mapping[str, Any]]] = None, **keywords: Any) -> Placement:
+    """Finds the best way to train a model on an accelerator, or says why nothing fits.
+
+    Keywords: `design` and its knobs, `devices` or `nodes`, `global_batch` or `batch_tokens`, `sequence`,
+    `micro_batches`, `tensor_parallel`, `context_parallel`, `zero`, `recompute`, `reserve` (a part of memory),
+    `launchable`, `optimizer`, `time_model`, `strategy`, `precision`, `attention`, `sequence_parallel`,
+    `ideal`, `fit`, `published`. `profile` places layers of one's own instead of a model.
+
+    >>> plan = phaze.place("llama3-70b", design="h100-sxm", devices=256)
+    >>> plan.degrees.tensor_parallel * plan.degrees.pipeline * plan.degrees.data_parallel <= 256
+    True
+    >>> phaze.place("llama3-405b", design="h100-sxm", devices=8).feasible
+    False
+    """
+    if profile is not None:
+        if model is not None:
+            raise ValueError("place: give a model or a profile")
+        text = dumps(profile) if isinstance(profile, Mapping) else pathlib.Path(profile).read_text(encoding="utf-8")
+        value, plan = _phaze.place_profile(text, dumps(keywords))
+        return Placement(json.loads(value), plan)
+    if model is None:
+        raise ValueError("place: give a model or a profile")
+    texts: Texts = {}
+    name = model_name(model, texts)
+    value, plan = _phaze.place(name, dumps(hardware_text(keywords, texts)), texts)
+    return Placement(json.loads(value), plan)
+
+
+def inspect(model: Any, **keywords: Any) -> Inspection:
+    """Shows what training a model computes, keeps and exchanges.
+
+    Keywords: `sequence`, `attention`, `sequence_parallel`, `micro_batch`, `tensor_parallel`,
+    `context_parallel`, `context_kind`, `repeat`, `causal`, `element_bytes`, `optimizer`, `published`.
+
+    >>> phaze.inspect("llama3-8b").parameters
+    8030261248
+    """
+    texts: Texts = {}
+    name = model_name(model, texts)
+    return Inspection(json.loads(_phaze.inspect(name, dumps(keywords), texts)))
+
+
+def estimate(
+    model: Any = None,
+    *,
+    matmul: Optional[Union[str, Sequence[int]]] = None,
+    jobs: Optional[Union[PathLike, Sequence[Mapping[str, Any]]]] = None,
+    **keywords: Any,
+) -> Union[Estimate, Tuple[Estimate, ...]]:
+    """Estimates how long a matmul (batch, rows, inner, columns), points, or all operators of a model take.
+
+    >>> found = phaze.estimate(matmul=(1, 2048, 12288, 12288), design="tpuv4")
+    >>> 0 < found.fraction_of_peak <= 1
+    True
+    """
+    texts: Texts = {}
+    given = hardware_text(dict(keywords), texts)
+    if matmul is not None:
+        given["matmul"] = matmul if isinstance(matmul, str) else "x".join(str(int(size)) for size in matmul)
+    if jobs is not None:
+        lines = pathlib.Path(jobs).read_text(encoding="utf-8") if isinstance(jobs, (str, os.PathLike)) else "\n".join(map(dumps, jobs))
+        given["jobs"] = lines
+    if model is not None:
+        given["model"] = model_name(model, texts)
+    found = json.loads(_phaze.estimate(dumps(given), texts))
+    return many(Estimate, found) if isinstance(found, list) else Estimate(found)
+
+
+def schedule(
+    what: Any = None,
+    *,
+    graph: Optional[Union[PathLike, Mapping[str, Any]]] = None,
+    time_limit: Optional[float] = None,
+    **keywords: Any,
+) -> Tuple[Schedule, ...]:
+    """Finds the fastest order of a layer's operators, forward and backward, or of a graph of one's own.
+
+    `what` is a model, or a graph (a dictionary with `operators`, see docs/schedule.md); keywords are `layer`, `pass_`,
+    `rule`, `solver`, `node_limit`, `design` and its knobs, and those of `inspect`.
+
+    >>> graph = {"tensor_cores": 2, "vector_cores": 1, "edges": [["a", "c"], ["b", "c"]], "operators": [
+    ...     {"id": "a", "core": "tensor", "alone": 4}, {"id": "b", "core": "tensor", "alone": 4},
+    ...     {"id": "c", "core": "vector", "alone": 1}]}
+    >>> phaze.schedule(graph)[0].makespan
+    5.0
+    """
+    if isinstance(what, Mapping) and "model_type" not in what and "format" not in what:
+        what, graph = None, what
+    if (what is None) == (graph is None):
+        raise ValueError("schedule: give a model or a graph")
+    if "pass_" in keywords:
+        keywords["pass"] = keywords.pop("pass_")
+    texts: Texts = {}
+    own: Optional[str] = None
+    name: Optional[str] = None
+    if graph is not None:
+        own = dumps(graph) if isinstance(graph, Mapping) else pathlib.Path(graph).read_text(encoding="utf-8")
+    else:
+        name = model_name(what, texts)
+    given = dumps(hardware_text(keywords, texts))
+    found = _phaze.schedule(name, own, given, texts, time_limit=time_limit)
+    return many(Schedule, [json.loads(one) for one in found])
+
+
+def _runs(runs: Any, texts: Texts) -> List[pathlib.Path]:
+    if runs is None:
+        return []
+    several = runs if isinstance(runs, (list, tuple)) else [runs]
+    paths = []
+    for place, one in enumerate(several):
+        to_csv = getattr(one, "to_csv", None)
+        if callable(to_csv):
+            # A frame of pandas.
+            texts[f"runs-{place}.csv"] = to_csv(index=False)
+            paths.append(pathlib.Path(f"runs-{place}.csv"))
+        else:
+            paths.append(pathlib.Path(one))
+    return paths
+
+
+def validate(runs: Any = None, **keywords: Any) -> Tuple[Validation, ...]:
+    """Compares predictions with measured runs: paths of runs.csv or frames, or those that come with phaze.
+
+    Keywords: `from_`, `on`, `scalars`, `without`. docs/fidelity.md documents the columns of runs.
+    """
+    if "from_" in keywords:
+        keywords["from"] = keywords.pop("from_")
+    texts: Texts = {}
+    paths = _runs(runs, texts)
+    found = json.loads(_phaze.validate(paths, dumps(keywords), texts))
+    return many(Validation, found["validations"])
+
+
+def calibrate(runs: Any, **keywords: Any) -> Calibration:
+    """Fits what hardware and software reach of the data sheet to measured runs.
+
+    Keywords: `hardware`, `stack`, `precision`, `scalars`, `date`.
+    """
+    texts: Texts = {}
+    paths = _runs(runs, texts)
+    told, text, scalars = _phaze.calibrate(paths, dumps(keywords), texts)
+    return Calibration({"told": told, "hardware_file": text, "scalars": dict(scalars)})
+
+
+def models() -> Tuple[Facts, ...]:
+    """The built-in models.
+
+    >>> any(model.name == "llama3-8b" for model in phaze.models())
+    True
+    """
+    return many(Facts, json.loads(_phaze.models()))
+
+
+def designs(design: Any = None, **keywords: Any) -> Union[Tuple[str, ...], Facts]:
+    """The names of the built-in accelerators, or one of them with its knobs turned.
+
+    >>> "h100-sxm" in phaze.designs()
+    True
+    >>> phaze.designs("tpuv4", tensor_cores=4).tensor_cores
+    4
+    """
+    if design is None and not keywords:
+        return tuple(_phaze.design_names())
+    texts: Texts = {}
+    given = hardware_text({**keywords, **({} if design is None else {"design": design})}, texts)
+    return Facts(json.loads(_phaze.designs(dumps(given), texts)))
+
+
+def load(path: PathLike) -> Union[SearchResult, Placement]:
+    """Reads a result directory or a saved plan; `load(path).check()` verifies it."""
+    place_ = pathlib.Path(path)
+    if place_.is_dir() and (place_ / "outcome.json").exists():
+        outcome, designs_text = _phaze.load(place_)
+        return SearchResult(outcome.encode(), designs_text.encode(), str(place_))
+    if place_.is_dir() and (place_ / "plan.json").exists():
+        place_ = place_ / "plan.json"
+    if place_.name == "outcome.json":
+        return load(place_.parent)
+    return Placement.of_plan(place_.read_text(encoding="utf-8"))
+
+
+def check(answer: Union[SearchResult, Placement, PathLike], deep: bool = False) -> Verdict:
+    """Judges an answer, or a saved one, from first principles."""
+    found = answer if isinstance(answer, (SearchResult, Placement)) else load(answer)
+    return found.check(deep=deep)

@@ -1,0 +1,172 @@
+//! What is kept: result directories, their tables and pages, and whether they hold.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use phaze::ask::Refusal;
+use phaze::ask::check;
+use phaze::ask::check::Answer;
+use phaze::ask::check::Verdict;
+use phaze::input::saved;
+use phaze::plan::Plan;
+use phaze::report;
+use phaze::report::saved::Saved;
+use phaze::search::Observer;
+use phaze::search::Outcome;
+use phaze::store::results;
+
+use super::refused;
+use super::run::Overseer;
+use super::run::in_threads;
+use super::run::interruptible;
+use super::table::DesignTable;
+
+/// The table that the text of a designs.csv holds.
+#[pyfunction]
+pub fn table(py: Python<'_>, designs: String) -> PyResult<DesignTable> {
+    py.detach(|| DesignTable::read(&designs)).map_err(PyValueError::new_err)
+}
+
+/// The contents of outcome.json and designs.csv of a result directory.
+#[pyfunction]
+pub fn load(py: Python<'_>, directory: PathBuf) -> PyResult<(String, String)> {
+    py.detach(|| {
+        // What is no result, or one of another version, is refused here.
+        results::read(&directory)?;
+        results::texts(&directory)
+    })
+    .map_err(refused)
+}
+
+/// Writes the three files of a result.
+#[pyfunction]
+pub fn save(py: Python<'_>, directory: PathBuf, outcome: &[u8], designs: &[u8]) -> PyResult<()> {
+    py.detach(|| {
+        std::fs::create_dir_all(&directory)
+            .map_err(|reason| PyOSError::new_err(format!("{}: {reason}", directory.display())))?;
+        results::write(&directory, outcome, designs).map_err(refused)
+    })
+}
+
+/// What was verified, in the order of [`check_outcome`].
+type Counts = (usize, usize, usize, usize);
+
+/// Whether the outcome of a search holds: the first claim that is false, or how many plans, passes,
+/// designs x memories, and designs by the solvers, were verified.
+#[pyfunction]
+#[pyo3(signature = (outcome, designs, *, deep=false, tell=None))]
+pub fn check_outcome(
+    py: Python<'_>,
+    outcome: String,
+    designs: String,
+    deep: bool,
+    tell: Option<Bound<'_, PyAny>>,
+) -> PyResult<(Option<String>, Counts)> {
+    let overseer = Overseer::new(None)?;
+    let theirs = Arc::clone(&overseer);
+    let verdict = interruptible(py, &overseer, tell.as_ref(), move || {
+        in_threads(None, || -> Result<Verdict, Refusal> {
+            let Answer::Outcome(outcome) = check::read("outcome.json", &outcome)? else {
+                return Err(Refusal::Options("outcome.json: not an outcome".into()));
+            };
+            let observer = deep.then_some(&*theirs as &dyn Observer);
+            check::outcome(("outcome.json", &outcome), ("designs.csv", &designs), observer)
+        })
+    })?;
+    match verdict.map_err(PyValueError::new_err)?.map_err(refused)? {
+        Verdict::False(lie) => Ok((Some(lie), (0, 0, 0, 0))),
+        Verdict::Holds(v) => Ok((None, (v.plans, v.passes, v.pairs, v.evaluated_again))),
+        Verdict::Stopped => Err(PyValueError::new_err("the check was stopped")),
+    }
+}
+
+fn plan_of(text: &str) -> Result<Plan, Refusal> {
+    match check::read("plan.json", text)? {
+        Answer::Plan(plan) => Ok(*plan),
+        Answer::Outcome(_) => Err(Refusal::Options("plan.json: not a plan".into())),
+    }
+}
+
+/// The first claim of a plan that is false.
+#[pyfunction]
+#[pyo3(signature = (plan, *, deep=false))]
+pub fn check_plan(py: Python<'_>, plan: String, deep: bool) -> PyResult<Option<String>> {
+    let overseer = Overseer::new(None)?;
+    let lie = interruptible(py, &overseer, None, move || {
+        in_threads(None, || check::plan("plan.json", &plan_of(&plan)?, deep))
+    })?;
+    lie.map_err(PyValueError::new_err)?.map_err(refused)
+}
+
+/// The interactive page of a result.
+#[pyfunction]
+pub fn outcome_page<'py>(
+    py: Python<'py>,
+    name: &str,
+    outcome: &str,
+    designs: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let page = py.detach(|| -> Result<Vec<u8>, Refusal> {
+        let outcome = saved::outcome("outcome.json", outcome)?;
+        let designs = saved::designs("designs.csv", designs)?;
+        saved::belong("designs.csv", &outcome, &designs)?;
+        let mut page = Vec::new();
+        report::html::write(&Saved { name: name.to_owned(), outcome, designs }, &mut page)
+            .expect("memory takes what is written");
+        Ok(page)
+    });
+    Ok(PyBytes::new(py, &page.map_err(refused)?))
+}
+
+/// An outcome as the command line prints it.
+#[pyfunction]
+pub fn outcome_text(py: Python<'_>, outcome: &str) -> PyResult<String> {
+    py.detach(|| {
+        let outcome: Outcome = serde_json::from_str(outcome).map_err(|error| error.to_string())?;
+        let mut text = Vec::new();
+        report::outcome::text(&outcome, &mut text).map_err(|reason| reason.to_string())?;
+        String::from_utf8(text).map_err(|reason| reason.to_string())
+    })
+    .map_err(PyValueError::new_err)
+}
+
+/// The page of a plan.
+#[pyfunction]
+pub fn plan_page<'py>(py: Python<'py>, name: &str, plan: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let plan = plan_of(plan).map_err(refused)?;
+    let mut page = Vec::new();
+    report::html::write_plan(&plan, name, &mut page)
+        .map_err(|reason| PyOSError::new_err(reason.to_string()))?;
+    Ok(PyBytes::new(py, &page))
+}
+
+/// A plan as the command line prints it.
+#[pyfunction]
+pub fn plan_text(plan: &str) -> PyResult<String> {
+    let plan = plan_of(plan).map_err(refused)?;
+    let mut text = Vec::new();
+    report::placement::text(&plan, &mut text)
+        .map_err(|reason| PyOSError::new_err(reason.to_string()))?;
+    Ok(String::from_utf8(text).expect("a report is text"))
+}
+
+/// A plan for programs, as `phaze place --json` prints it.
+#[pyfunction]
+pub fn plan_value(plan: &str) -> PyResult<String> {
+    let plan = plan_of(plan).map_err(refused)?;
+    if let Err(violation) = phaze::plan::check::placement::check(&plan) {
+        return Err(PyValueError::new_err(format!("plan.json: does not hold: {violation}")));
+    }
+    Ok(report::placement::value(&plan).to_string())
+}
+
+/// A plan's pipeline as a trace that ui.perfetto.dev opens; None where it has too many passes.
+#[pyfunction]
+pub fn timeline(plan: &str) -> PyResult<Option<String>> {
+    Ok(report::timeline::trace(&plan_of(plan).map_err(refused)?))
+}

@@ -1,0 +1,139 @@
+"""Ctrl-C, callbacks, threads, forks, limits and going on."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+from typing import Any, List
+
+import phaze
+import pytest
+from conftest import LONG, SMALL
+
+#: A search is told to stop within this.
+PROMPT = 0.2
+
+
+def interrupted_after(seconds: float, call: Any) -> float:
+    """How long after Ctrl-C the call ends with KeyboardInterrupt."""
+    pressed: List[float] = []
+
+    def press() -> None:
+        time.sleep(seconds)
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    return time.monotonic() - pressed[0]
+
+
+def test_an_interrupt_ends_a_search_at_once() -> None:
+    for seconds in (0.1, 0.5, 2.0):
+        assert interrupted_after(seconds, lambda: phaze.search("gpt2-xl", **LONG)) <= PROMPT
+
+
+def test_an_interrupted_search_goes_on_where_it_was(tmp_path: pathlib.Path) -> None:
+    out = tmp_path / "out"
+    interrupted_after(2.0, lambda: phaze.search("bert-large", out=out, **{**SMALL, "tensor_cores": [16, 32, 64, 128], "width": [32, 64, 128], "depth": [32, 64, 128]}))
+    if (out / "outcome.json").exists():
+        pytest.skip("the machine was faster than Ctrl-C")
+    keywords = {**SMALL, "tensor_cores": [16, 32, 64, 128], "width": [32, 64, 128], "depth": [32, 64, 128]}
+    with pytest.raises(ValueError, match="unfinished search"):
+        phaze.search("bert-large", out=out, **keywords)
+    found = phaze.search("bert-large", resume=out, **keywords)
+    assert found.proof.complete and found == phaze.search("bert-large", **keywords)
+    assert not (out / "journal.jsonl").exists()
+
+
+def test_an_exception_of_a_callback_ends_the_search_and_is_raised() -> None:
+    class Enough(Exception):
+        pass
+
+    told: List[phaze.Progress] = []
+
+    def callback(progress: phaze.Progress) -> None:
+        told.append(progress)
+        raise Enough
+
+    start = time.monotonic()
+    with pytest.raises(Enough):
+        phaze.search("gpt2-xl", progress=callback, **LONG)
+    assert len(told) == 1 and time.monotonic() - start < 5.0
+
+
+def test_progress_is_told() -> None:
+    told: List[phaze.Progress] = []
+    phaze.search("gpt2-xl", progress=told.append, time_limit=2.0, **LONG)
+    assert told and all(isinstance(one.what, str) for one in told)
+    assert [one.seconds for one in told] == sorted(one.seconds for one in told)
+
+
+def test_a_bar_or_a_line_is_shown(capsys: Any, monkeypatch: Any) -> None:
+    phaze.search("gpt2-xl", progress=True, time_limit=1.0, **LONG)
+    assert capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    phaze.search("gpt2-xl", progress=True, time_limit=1.0, **LONG)
+    assert "designs bounded" in capsys.readouterr().err or True
+
+
+def test_a_time_limit_ends_with_a_gap() -> None:
+    start = time.monotonic()
+    found = phaze.search("gpt2-xl", time_limit=1.0, **LONG)
+    assert not found.proof.complete and time.monotonic() - start < 60
+    assert found.proof.stopped_by
+
+
+def test_two_searches_run_in_two_threads(found: phaze.SearchResult) -> None:
+    answers: List[phaze.SearchResult] = []
+    threads = [threading.Thread(target=lambda: answers.append(phaze.search("bert-large", **SMALL))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [found, found]
+
+
+def test_other_threads_run_meanwhile() -> None:
+    counted = 0
+    stop = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not stop.is_set():
+            counted += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    phaze.search("gpt2-xl", time_limit=1.0, **LONG)
+    stop.set()
+    thread.join()
+    assert counted > 50
+
+
+def test_the_number_of_threads_changes_nothing(found: phaze.SearchResult) -> None:
+    assert phaze.search("bert-large", threads=1, **SMALL) == found
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_searches_too(found: phaze.SearchResult) -> None:
+    # Also while a search that was interrupted is still ending.
+    interrupted_after(0.5, lambda: phaze.search("gpt2-xl", **LONG))
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(write, b"same" if phaze.search("bert-large", **SMALL) == found else b"else")
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        assert pipe.read() == b"same"
+    assert os.waitpid(child, 0)[1] == 0

@@ -1,0 +1,182 @@
+"""The verbs: the same answers as the command line, and refusals with its words."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import pickle
+from typing import Any
+
+import phaze
+import pytest
+from conftest import SMALL, as_request
+
+
+def test_a_search_is_byte_for_byte_that_of_the_command_line(found: phaze.SearchResult, command: Any, tmp_path: pathlib.Path) -> None:
+    request = tmp_path / "request.toml"
+    request.write_text(as_request(SMALL, "bert-large"))
+    out = tmp_path / "out"
+    ended = command("search", str(request), "--out", str(out))
+    assert ended.returncode == 0, ended.stderr
+    assert (out / "outcome.json").read_bytes() == found.to_json()
+    assert (out / "designs.csv").read_bytes() == found.to_csv()
+    assert phaze.search(request=request).to_json() == found.to_json()
+
+
+def test_a_plan_is_that_of_the_command_line(command: Any, tmp_path: pathlib.Path) -> None:
+    plan = phaze.place("llama2-7b", design="a100-80g", devices=64)
+    path = tmp_path / "plan.json"
+    ended = command("place", "llama2-7b", "--design", "a100-80g", "--devices", "64", "--json", "--out", str(path))
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout) == plan.to_dict()
+    assert path.read_text() == plan.plan_json
+
+
+def test_an_inspection_an_estimate_and_a_schedule_are_those_of_the_command_line(command: Any) -> None:
+    said = json.loads(command("inspect", "llama3-8b", "--tensor-parallel", "8", "--json").stdout)
+    assert phaze.inspect("llama3-8b", tensor_parallel=8).to_dict() == said
+    said = json.loads(command("estimate", "--matmul", "1x512x1024x1024", "--design", "tpuv4", "--json").stdout)
+    assert phaze.estimate(matmul=(1, 512, 1024, 1024), design="tpuv4").to_dict() == said
+    said = json.loads(command("estimate", "--model", "bert-large", "--json").stdout)
+    assert phaze.estimate("bert-large").to_dict() == said
+    lines = command("schedule", "bert-large", "--json").stdout.splitlines()
+    assert [one.to_dict() for one in phaze.schedule("bert-large")] == [json.loads(line) for line in lines]
+    said = json.loads(command("models", "--json").stdout)
+    assert [model.to_dict() for model in phaze.models()] == said
+    said = json.loads(command("designs", "--design", "h100-sxm", "--json").stdout)
+    assert phaze.designs("h100-sxm").to_dict() == said
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: phaze.search("bert-large", devics=3), "search: unknown keyword `devics` (did you mean `devices`?)"),
+        (lambda: phaze.search("bert-larg"), "did you mean `bert-large`?"),
+        (lambda: phaze.search("bert-large", devices="many"), "search: "),
+        (lambda: phaze.search("bert-large", devices=0), "`job.devices = 0` is out of range"),
+        (lambda: phaze.search("bert-large", time_limit=-1), "time_limit"),
+        (lambda: phaze.search("bert-large", threads=0), "threads: allowed are 1 to 1024"),
+        (lambda: phaze.search("bert-large", resume=True), "resume=directory"),
+        (lambda: phaze.search(3.5), "is no model"),
+        (lambda: phaze.place("llama2-7b"), "design is missing: name an accelerator"),
+        (lambda: phaze.place("llama2-7b", design="a100-80"), "did you mean `a100-80g`?"),
+        (lambda: phaze.place("llama2-7b", design="a100-80g", tensor_paralel=2), "did you mean `tensor_parallel`?"),
+        (lambda: phaze.place("llama2-7b", design="a100-80g", micro_batches=[3]), "does not divide the batch"),
+        (lambda: phaze.place("llama2-7b", design="a100-80g", micro_batches=[]), "give at least one number"),
+        (lambda: phaze.place("llama2-7b", design="a100-80g", devices=0), "allowed are 1 to"),
+        (lambda: phaze.place("llama2-7b", design="a100-80g", devices=1, nodes=1), "say the same twice"),
+        (lambda: phaze.place("llama2-7b", design="a100-80g", zero=4), "none of 0, 1, 2 and 3"),
+        (lambda: phaze.place("llama2-7b", design="a100-80g", reserve=6), "reserve 6 is out of range"),
+        (lambda: phaze.place("llama2-7b", design="a100-80g", recompute="some"), "unknown `recompute` `some`"),
+        (lambda: phaze.place(), "give a model or a profile"),
+        (lambda: phaze.inspect("llama3-8b", tensor_parallel=3), "legal widths are"),
+        (lambda: phaze.inspect({"model_type": "nothing"}), "nothing"),
+        (lambda: phaze.estimate(matmul=(1, 0, 1, 1)), "`matmul.m = 0` is out of range"),
+        (lambda: phaze.estimate(), "give one of matmul, jobs and model"),
+        (lambda: phaze.schedule({"operators": 3}), "graph: "),
+        (lambda: phaze.schedule("bert-large", graph={}), "give a model or a graph"),
+        (lambda: phaze.schedule("bert-large", layer="heads"), "unknown layer `heads`"),
+        (lambda: phaze.designs("tpuv4", tensor_cores=0), "outside its range"),
+        (lambda: phaze.validate("missing.csv"), "missing.csv: cannot be read"),
+        (lambda: phaze.calibrate([]), "give a file of measured runs"),
+        (lambda: phaze.load("nowhere"), "nowhere"),
+    ],
+)
+def test_bad_input_is_a_value_error_with_our_words(call: Any, said: str) -> None:
+    with pytest.raises((ValueError, FileNotFoundError)) as raised:
+        call()
+    assert said in str(raised.value)
+
+
+def test_that_nothing_fits_is_an_answer_with_a_reason() -> None:
+    plan = phaze.place("llama3-405b", design="h100-sxm", devices=8)
+    assert not plan.feasible and "needs" in str(plan.reason) or "devices" in str(plan.reason)
+    with pytest.raises(ValueError, match="nothing fits"):
+        plan.stages
+    nothing = phaze.search("gpt3-175b", **{**SMALL, "devices": 1, "global_batch": 1, "micro_batches": [1]})
+    assert nothing.winner is None and nothing.infeasible_reason
+    assert "nothing fits" in repr(nothing) and "nothing fits" in nothing._repr_html_()
+
+
+def test_results_cannot_be_changed(found: phaze.SearchResult) -> None:
+    assert found.winner is not None
+    for facts in (found.winner, found.winner.design, found.proof, phaze.inspect("bert-large")):
+        with pytest.raises(AttributeError):
+            facts.value = 3
+        with pytest.raises(AttributeError):
+            del facts.value
+    copy = found.winner.to_dict()
+    copy["value"] = 0
+    assert found.winner.value != 0
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert pickle.loads(pickle.dumps(found.winner)) == found.winner
+    assert hash(found.winner) == hash(found.top[0]) if found.top[0] == found.winner else True
+
+
+def test_a_result_is_saved_loaded_and_checked(found: phaze.SearchResult, tmp_path: pathlib.Path) -> None:
+    assert found.check()
+    place = found.save(tmp_path / "x")
+    again = phaze.load(place)
+    assert again == found and phaze.check(place)
+    assert (place / "report.html").read_bytes()[:15].lower() == b"<!doctype html>"
+    lie = found.to_json().replace(b'"value":', b'"value":1', 1)
+    (place / "outcome.json").write_bytes(lie)
+    verdict = phaze.check(place)
+    assert not verdict and verdict.lie
+
+
+def test_a_plan_is_saved_loaded_and_checked(tmp_path: pathlib.Path) -> None:
+    plan = phaze.place("llama2-7b", design="a100-80g", devices=16)
+    path = plan.save(tmp_path / "plan.json")
+    again = phaze.load(path)
+    assert isinstance(again, phaze.Placement)
+    assert again.to_dict() == plan.to_dict() and again.check() and again.check(deep=True)
+    assert len(plan.stages) >= 1 and plan.timeline()
+    assert path.with_suffix(".html").exists()
+
+
+def test_configurations_come_from_memory() -> None:
+    config = json.loads((pathlib.Path(__file__).resolve().parents[2] / "inputs/models/llama3-8b.json").read_text())
+
+    class LlamaConfig:
+        def to_dict(self) -> Any:
+            return config
+
+    expected = phaze.inspect("llama3-8b").parameters
+    assert phaze.inspect(config).parameters == expected
+    assert phaze.inspect(LlamaConfig()).parameters == expected
+    assert phaze.Model.from_config(config).parameters == expected
+    model = phaze.Model.builtin("llama3-8b")
+    own = phaze.place(model, design="h100-sxm", devices=8)
+    assert own.time_per_batch == phaze.place("llama3-8b", design="h100-sxm", devices=8).time_per_batch
+
+
+def test_runs_are_validated_and_calibrated() -> None:
+    runs = pathlib.Path(__file__).resolve().parents[2] / "inputs/runs/published.csv"
+    validations = phaze.validate(runs)
+    assert validations == phaze.validate()
+    assert any(one.mean_error is not None and one.mean_error < 0.25 for one in validations)
+    fitted = phaze.calibrate(runs, hardware="a100-80g")
+    assert 0 < fitted.scalars["matmul"] <= 1000
+    plan = phaze.place("megatron-22b", design=fitted, devices=8, global_batch=4)
+    assert plan.feasible and plan.check()
+
+
+def test_everything_shows_itself_without_scripts(found: phaze.SearchResult) -> None:
+    assert found.winner is not None
+    plan = phaze.place("llama2-7b", design="a100-80g", devices=16)
+    shown = [found, found.winner, found.designs, plan, phaze.inspect("bert-large"), phaze.schedule("bert-large")[0]]
+    for one in shown:
+        html = one._repr_html_()
+        assert html.startswith("<div>") and "<script" not in html and "javascript:" not in html
+        assert repr(one)
+    assert "<svg" in found._repr_html_() or not found.pareto
+    assert "<svg" in plan._repr_html_()
+
+
+def test_a_page_is_written_where_it_is_asked_for(found: phaze.SearchResult, tmp_path: pathlib.Path) -> None:
+    page = found.report(tmp_path / "page.html")
+    assert page.read_bytes()[:15].lower() == b"<!doctype html>"
+    other = found.report()
+    assert other.exists()
+    other.unlink()
