@@ -151,7 +151,10 @@ fn the_library_needs_nothing_that_only_a_door_needs() {
 
 /// The library and its doors.
 fn all_rust_files() -> Vec<PathBuf> {
-    ["src", "cli/src", "python/src"].into_iter().flat_map(|folder| rust_files(Path::new(folder))).collect()
+    ["src", "cli/src", "python/src"]
+        .into_iter()
+        .flat_map(|folder| rust_files(Path::new(folder)))
+        .collect()
 }
 
 fn rust_files_of(room: &str) -> Vec<PathBuf> {

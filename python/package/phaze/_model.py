@@ -33,8 +33,7 @@ class Model:
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "unmapped", tuple(unmapped))
         # What makes no sense is refused here, not when it is used.
-        object.__setattr__(self, "text", text if text.strip() else "{}")
-        _phaze.export("model.json", {"model.json": self.text})
+        _phaze.export(f"{name}.json", {f"{name}.json": text})
 
     @classmethod
     def builtin(cls, name: str) -> Model:
