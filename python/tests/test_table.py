@@ -43,8 +43,8 @@ def test_others_take_it_without_a_copy_through_text(found: phaze.SearchResult) -
 def test_duckdb_queries_it(found: phaze.SearchResult) -> None:
     duckdb = pytest.importorskip("duckdb")
     designs: Any = found.designs  # noqa: F841 (the query names it)
-    most = duckdb.sql("select max(tensor_cores) from designs").fetchone()
-    assert most == (max(found.designs["tensor_cores"]),)
+    most = duckdb.sql("select max(tensor_cores) from designs").fetchall()
+    assert most == [(max(found.designs["tensor_cores"]),)]
 
 
 def test_a_million_designs_are_a_frame_within_a_second(found: phaze.SearchResult) -> None:

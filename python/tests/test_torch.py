@@ -43,7 +43,7 @@ def test_a_llama_is_mapped_to_the_last_parameter() -> None:
     config = {
         "model_type": "llama", "num_hidden_layers": 2, "hidden_size": 256, "num_attention_heads": 8,
         "num_key_value_heads": 2, "intermediate_size": 704, "vocab_size": 1024, "max_position_embeddings": 2048,
-        "tie_word_embeddings": False,
+        "tie_word_embeddings": False, "hidden_act": "silu",
     }
     known = phaze.inspect(config)
     assert facts.flops_training_per_sequence == known.flops_training_per_sequence

@@ -10,15 +10,13 @@ if TYPE_CHECKING:
     from ._table import Table
 
 _STYLE = "font-variant-numeric:tabular-nums;border-collapse:collapse"
-_CELL = "padding:2px 10px 2px 0;text-align:left"
-_NUMBER = "padding:2px 10px 2px 0;text-align:right"
 
 #: Blue and orange that people with any colour vision tell apart.
 _MAIN, _OTHER, _FAINT = "#0072B2", "#D55E00", "#999999"
 
 
 def _row(cells: Iterable[Any], tag: str = "td") -> str:
-    shown = (f'<{tag} style="{_NUMBER if isinstance(c, (int, float)) else _CELL}">{escape(_said(c))}</{tag}>' for c in cells)
+    shown = (f'<{tag} align="{"right" if isinstance(c, (int, float)) else "left"}">{escape(_said(c))}</{tag}>' for c in cells)
     return f"<tr>{''.join(shown)}</tr>"
 
 
@@ -34,7 +32,7 @@ def _said(value: Any) -> str:
 
 def rows(heading: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
     """A plain table."""
-    return f'<table style="{_STYLE}"><thead>{_row(heading, "th")}</thead><tbody>{"".join(map(_row, lines))}</tbody></table>'
+    return f'<table style="{_STYLE}" cellpadding="3"><thead>{_row(heading, "th")}</thead><tbody>{"".join(map(_row, lines))}</tbody></table>'
 
 
 def scatter(points: Sequence[Tuple[float, float, str]], winner: Optional[int], labels: Tuple[str, str]) -> str:
