@@ -12,12 +12,14 @@ use phaze::ask::Refusal;
 use phaze::ask::check;
 use phaze::ask::check::Answer;
 use phaze::ask::check::Verdict;
+use phaze::ask::chips;
+use phaze::ask::chips::ChipVerdict;
 use phaze::input::saved;
 use phaze::plan::Plan;
 use phaze::report;
 use phaze::report::saved::Saved;
 use phaze::search::Observer;
-use phaze::search::Outcome;
+use phaze::store::files;
 use phaze::store::results;
 
 use super::refused;
@@ -26,16 +28,25 @@ use super::run::in_threads;
 use super::run::interruptible;
 use super::table::DesignTable;
 
+/// A space of a million designs with several models stays below this.
+const LARGEST_FILE: u64 = 2 << 30;
+
 /// The table that the text of a designs.csv holds.
 #[pyfunction]
 pub fn table(py: Python<'_>, designs: String) -> PyResult<DesignTable> {
     py.detach(|| DesignTable::read(&designs)).map_err(PyValueError::new_err)
 }
 
-/// The contents of outcome.json and designs.csv of a result directory.
+/// The contents of outcome.json and designs.csv of a result directory; of a search over chips those of
+/// outcome.json and boxes.csv.
 #[pyfunction]
 pub fn load(py: Python<'_>, directory: PathBuf) -> PyResult<(String, String)> {
-    py.detach(|| {
+    py.detach(|| -> Result<_, Refusal> {
+        let path = directory.join("outcome.json");
+        let outcome = files::read(&path, LARGEST_FILE)?;
+        if let Answer::Chips(_) = check::read(&files::name(&path), &outcome)? {
+            return Ok((outcome, files::read(&directory.join("boxes.csv"), LARGEST_FILE)?));
+        }
         // What is no result, or one of another version, is refused here.
         results::read(&directory)?;
         results::texts(&directory)
@@ -43,21 +54,30 @@ pub fn load(py: Python<'_>, directory: PathBuf) -> PyResult<(String, String)> {
     .map_err(refused)
 }
 
-/// Writes the three files of a result.
+/// Writes the files of a result: with the page, or with the boxes of a search over chips.
 #[pyfunction]
-pub fn save(py: Python<'_>, directory: PathBuf, outcome: &[u8], designs: &[u8]) -> PyResult<()> {
+pub fn save(
+    py: Python<'_>,
+    directory: PathBuf,
+    outcome: &[u8],
+    designs: &[u8],
+    chips: bool,
+) -> PyResult<()> {
     py.detach(|| {
         std::fs::create_dir_all(&directory)
             .map_err(|reason| PyOSError::new_err(format!("{}: {reason}", directory.display())))?;
+        if chips {
+            files::write(&directory.join("boxes.csv"), designs).map_err(refused)?;
+            return files::write(&directory.join("outcome.json"), outcome).map_err(refused);
+        }
         results::write(&directory, outcome, designs).map_err(refused)
     })
 }
 
-/// What was verified, in the order of [`check_outcome`].
-type Counts = (usize, usize, usize, usize);
+/// What was verified, by name.
+type Counts = Vec<(&'static str, usize)>;
 
-/// Whether the outcome of a search holds: the first claim that is false, or how many plans, passes,
-/// designs x memories, and designs by the solvers, were verified.
+/// Whether the outcome of a search holds: the first claim that is false, and what was verified.
 #[pyfunction]
 #[pyo3(signature = (outcome, designs, *, deep=false, tell=None))]
 pub fn check_outcome(
@@ -70,25 +90,52 @@ pub fn check_outcome(
     let overseer = Overseer::new(None)?;
     let theirs = Arc::clone(&overseer);
     let verdict = interruptible(py, &overseer, tell.as_ref(), move || {
-        in_threads(None, || -> Result<Verdict, Refusal> {
-            let Answer::Outcome(outcome) = check::read("outcome.json", &outcome)? else {
-                return Err(Refusal::Options("outcome.json: not an outcome".into()));
-            };
-            let observer = deep.then_some(&*theirs as &dyn Observer);
-            check::outcome(("outcome.json", &outcome), ("designs.csv", &designs), observer)
-        })
+        in_threads(None, || judged(&outcome, &designs, deep.then_some(&*theirs as &dyn Observer)))
     })?;
-    match verdict.map_err(PyValueError::new_err)?.map_err(refused)? {
-        Verdict::False(lie) => Ok((Some(lie), (0, 0, 0, 0))),
-        Verdict::Holds(v) => Ok((None, (v.plans, v.passes, v.pairs, v.evaluated_again))),
-        Verdict::Stopped => Err(PyValueError::new_err("the check was stopped")),
+    verdict.map_err(PyValueError::new_err)?.map_err(refused)
+}
+
+fn judged(
+    outcome: &str,
+    table: &str,
+    deeply: Option<&dyn Observer>,
+) -> Result<(Option<String>, Counts), Refusal> {
+    let stopped = || Refusal::Options("the check was stopped".into());
+    let name = "outcome.json";
+    match check::read(name, outcome)? {
+        Answer::Outcome(outcome) => {
+            match check::outcome((name, &outcome), ("designs.csv", table), deeply)? {
+                Verdict::False(lie) => Ok((Some(lie), Vec::new())),
+                Verdict::Stopped => Err(stopped()),
+                Verdict::Holds(v) => {
+                    let again = ("evaluated_again", v.evaluated_again);
+                    let found =
+                        [("plans", v.plans), ("passes", v.passes), ("pairs", v.pairs), again];
+                    Ok((None, found.to_vec()))
+                }
+            }
+        }
+        Answer::Chips(outcome) => {
+            match chips::check((name, &outcome), ("boxes.csv", table), deeply)? {
+                ChipVerdict::False(lie) => Ok((Some(lie), Vec::new())),
+                ChipVerdict::Stopped => Err(stopped()),
+                ChipVerdict::Holds(v, again) => {
+                    let again = ("evaluated_again", again);
+                    let found = [("plans", v.plans), ("boxes", v.boxes), ("exact", v.exact), again];
+                    Ok((None, found.to_vec()))
+                }
+            }
+        }
+        Answer::Plan(_) => Err(Refusal::Options(format!("{name}: not an outcome"))),
     }
 }
 
 fn plan_of(text: &str) -> Result<Plan, Refusal> {
     match check::read("plan.json", text)? {
         Answer::Plan(plan) => Ok(*plan),
-        Answer::Outcome(_) => Err(Refusal::Options("plan.json: not a plan".into())),
+        Answer::Outcome(_) | Answer::Chips(_) => {
+            Err(Refusal::Options("plan.json: not a plan".into()))
+        }
     }
 }
 
@@ -126,13 +173,17 @@ pub fn outcome_page<'py>(
 /// An outcome as the command line prints it.
 #[pyfunction]
 pub fn outcome_text(py: Python<'_>, outcome: &str) -> PyResult<String> {
-    py.detach(|| {
-        let outcome: Outcome = serde_json::from_str(outcome).map_err(|error| error.to_string())?;
+    let text = py.detach(|| -> Result<Vec<u8>, Refusal> {
         let mut text = Vec::new();
-        report::outcome::text(&outcome, &mut text).map_err(|reason| reason.to_string())?;
-        String::from_utf8(text).map_err(|reason| reason.to_string())
-    })
-    .map_err(PyValueError::new_err)
+        let written = match check::read("outcome.json", outcome)? {
+            Answer::Outcome(outcome) => report::outcome::text(&outcome, &mut text),
+            Answer::Chips(outcome) => report::chips::text(&outcome, &mut text),
+            Answer::Plan(plan) => report::placement::text(&plan, &mut text),
+        };
+        written.expect("memory takes what is written");
+        Ok(text)
+    });
+    Ok(String::from_utf8(text.map_err(refused)?).expect("a report is text"))
 }
 
 /// The page of a plan.

@@ -30,6 +30,7 @@ use phaze::ask::validate::ValidateRequest;
 use phaze::input;
 use phaze::input::Conventions;
 use phaze::input::InputError;
+use phaze::input::chip_space::SpaceKind;
 use phaze::input::request::RequestFile;
 use phaze::input::source;
 use phaze::report;
@@ -96,6 +97,7 @@ fn program(py: Python<'_>) -> PyResult<&'static str> {
 pub struct RawSearch {
     outcome: Vec<u8>,
     designs: String,
+    chips: bool,
 }
 
 #[pymethods]
@@ -106,13 +108,19 @@ impl RawSearch {
         PyBytes::new(py, &self.outcome)
     }
 
-    /// The content of designs.csv.
+    /// Whether whole chips were searched: there are boxes then, and no table of designs.
+    #[getter]
+    fn chips(&self) -> bool {
+        self.chips
+    }
+
+    /// The content of designs.csv, or of boxes.csv where chips were searched.
     #[getter]
     fn designs<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.designs.as_bytes())
     }
 
-    /// The designs as a table.
+    /// The designs, or the boxes, as a table.
     fn table(&self, py: Python<'_>) -> PyResult<DesignTable> {
         py.detach(|| DesignTable::read(&self.designs)).map_err(PyValueError::new_err)
     }
@@ -123,6 +131,12 @@ struct Kept {
     directory: PathBuf,
     start: Start,
     program: &'static str,
+}
+
+impl Kept {
+    fn shelf(&self) -> Shelf<'_> {
+        Shelf { directory: &self.directory, start: self.start, program: self.program }
+    }
 }
 
 /// Searches; `models` is a JSON list, `tell` is called with how far it is.
@@ -180,15 +194,20 @@ fn searched(
             (over.over(below.beside(path.parent().unwrap_or(Path::new("")))), name)
         }
     };
+    if file.kind(&name)? == SpaceKind::Chips {
+        let setup = input::request::ready_chips(&file, &name, &small(texts))?;
+        let found = match kept {
+            None => ask::chips::answer(&setup, (&(), false, ""), overseer)?,
+            Some(kept) => results::search_chips(&setup, &kept.shelf(), overseer)?,
+        };
+        return Ok(RawSearch { outcome: found.json(), designs: found.boxes, chips: true });
+    }
     let setup = input::request::ready(&file, &name, &small(texts))?;
     let found = match kept {
         None => ask::search::answer(&setup, &(), overseer, |_| Ok(()))?,
-        Some(Kept { directory, start, program }) => {
-            let shelf = Shelf { directory, start: *start, program };
-            results::search(&setup, &shelf, overseer)?
-        }
+        Some(kept) => results::search(&setup, &kept.shelf(), overseer)?,
     };
-    Ok(RawSearch { outcome: found.json(), designs: found.designs })
+    Ok(RawSearch { outcome: found.json(), designs: found.designs, chips: false })
 }
 
 /// The keywords of a search, each with the table of a request file that it is in.

@@ -180,3 +180,25 @@ def test_a_page_is_written_where_it_is_asked_for(found: phaze.SearchResult, tmp_
     other = found.report()
     assert other.exists()
     other.unlink()
+
+
+#: A few chips: every knob but two is fixed.
+CHIPS = {
+    "space": "chips", "devices": 64, "global_batch": 256, "tensor_cores": [8, 16], "width": 128, "depth": 128,
+    "vector_cores": 16, "stacks": [2, 4], "links": 6, "strategy": "c=1,v=1,zero=0,t=1",
+}
+
+
+def test_whole_chips_are_searched_saved_and_checked(command: Any, tmp_path: pathlib.Path) -> None:
+    found = phaze.search("bert-large", **CHIPS)
+    assert found.over_chips and found.proof.complete and found.proof.gap == 0
+    assert found.winner is not None and found.winner.design.tensor_cores in (8, 16)
+    assert found.check() and found.near_winners is not None and "<svg" not in found._repr_html_()
+    place = found.save(tmp_path / "x")
+    assert phaze.load(place) == found and phaze.check(place)
+    request = tmp_path / "request.toml"
+    request.write_text(as_request(CHIPS, "bert-large"))
+    ended = command("search", str(request), "--out", str(tmp_path / "out"))
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "out/outcome.json").read_bytes() == found.to_json()
+    assert (tmp_path / "out/boxes.csv").read_bytes() == found.to_csv()

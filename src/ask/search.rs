@@ -92,7 +92,7 @@ impl Searched {
 pub fn request(models: &[Value], mut given: Keywords) -> Result<RequestFile, InputError> {
     let sequence = given.take("sequence")?;
     let tables = tables();
-    named_space(&mut given, &tables)?;
+    named_space(&mut given)?;
     let mut file = toml::Table::new();
     for (key, table) in &tables {
         let Some(value) = given.take::<Value>(key)? else { continue };
@@ -124,25 +124,15 @@ pub fn request(models: &[Value], mut given: Keywords) -> Result<RequestFile, Inp
     Ok(request)
 }
 
-/// A space that is given by its name alone: the key `name` of its table, or nothing where there is one
-/// space only.
-fn named_space(
-    given: &mut Keywords,
-    tables: &BTreeMap<String, Option<String>>,
-) -> Result<(), InputError> {
-    let Some(Value::String(name)) = given.peek("space").cloned() else { return Ok(()) };
-    let _ = given.take::<Value>("space")?;
-    if tables.get("name").is_some_and(|table| table.as_deref() == Some("space")) {
-        given.give("name", Value::String(name));
-    } else if name != ONLY_SPACE {
-        let (file, known) = (given.verb().to_owned(), vec![ONLY_SPACE.to_owned()]);
-        return Err(InputError::Unknown { file, what: "space".into(), found: name, known });
+/// A space that is given by its name alone is the key `name` of its table.
+fn named_space(given: &mut Keywords) -> Result<(), InputError> {
+    if given.peek("space").is_some_and(Value::is_string)
+        && let Some(name) = given.take("space")?
+    {
+        given.give("name", name);
     }
     Ok(())
 }
-
-/// The space that is searched where no other can be named.
-const ONLY_SPACE: &str = "published";
 
 fn entry(model: &Value, verb: &str) -> Result<ModelEntry, InputError> {
     match model {
@@ -215,8 +205,11 @@ mod tests {
 
     #[test]
     fn a_space_may_be_given_by_its_name() {
-        let found = asked(&[], json!({ "space": "published", "width": 128 }));
-        assert!(found.is_ok(), "{found:?}");
+        let found = asked(&[], json!({ "space": "published", "width": 128 })).unwrap();
+        let alike = asked(&[], json!({ "space": { "name": "published", "width": 128 } })).unwrap();
+        assert_eq!(format!("{found:?}"), format!("{alike:?}"));
+        let unknown = asked(&[], json!({ "space": "publishd" })).unwrap().kind("search");
+        assert!(unknown.unwrap_err().to_string().contains("did you mean `published`?"));
     }
 
     #[test]
@@ -233,7 +226,6 @@ mod tests {
             (json!({ "devics": 3 }), "search: unknown keyword `devics` (did you mean `devices`?)"),
             (json!({ "devices": "many" }), "search: "),
             (json!({ "width": 4, "space": 5 }), "search: "),
-            (json!({ "space": "publishd" }), "search: "),
         ] {
             let said = asked(&[], given).unwrap_err().to_string();
             assert!(said.starts_with(expected), "{said}");

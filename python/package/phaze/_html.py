@@ -91,9 +91,9 @@ def search_html(result: "SearchResult") -> str:
     )
     design = winner.design.to_dict()
     chip = rows(("chip", ""), [(key, value) for key, value in design.items() if isinstance(value, (int, float, str))])
-    heading = ("design", "tensor cores", "array", "vector cores", "value")
+    heading = ("", "tensor cores", "array", "vector cores", "value")
     near = [
-        (e.design.index, e.design.tensor_cores, f"{e.design.width}x{e.design.depth}", e.design.vector_cores, e.value)
+        ("" if e.design.index is None else str(e.design.index), e.design.tensor_cores, f"{e.design.width}x{e.design.depth}", e.design.vector_cores, e.value)
         for e in result.top[:10]
     ]
     points = [

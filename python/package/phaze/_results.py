@@ -98,8 +98,12 @@ class Entry(Facts):
 
     @property
     def design(self) -> Design:
-        """The design."""
-        return Design(self._facts["design"])
+        """The design; of a search over chips, its knobs and figures side by side."""
+        chip = self._facts.get("chip")
+        if chip is None:
+            return Design(self._facts["design"])
+        figures = {key: value for key, value in chip.items() if key != "knobs"}
+        return Design({**chip["knobs"], **figures, "area_um2": 1e6 * chip["die_mm2"]})
 
     @property
     def value(self) -> float:
@@ -124,7 +128,7 @@ class Entry(Facts):
         )
 
     def _repr_html_(self) -> str:
-        return facts_html(self.strategy, self._facts["design"].items())
+        return facts_html(self.strategy, self.design.to_dict().items())
 
 
 class Proof(Facts):
@@ -211,23 +215,37 @@ class SearchResult:
 
     @property
     def pareto(self) -> Tuple[Entry, ...]:
-        """Designs that no other beats in throughput, area and energy at once; `pareto=True` finds all."""
-        return many(Entry, self._facts["pareto"]["entries"])
+        """Designs that no other beats in throughput, area and energy at once; `pareto=True` finds all.
+
+        A search over chips has none.
+        """
+        return many(Entry, self._facts.get("pareto", {}).get("entries", []))
 
     @property
     def top(self) -> Tuple[Entry, ...]:
         """The best designs; `top=N` finds the N best exactly."""
-        return many(Entry, self._facts["top"]["entries"])
+        top = self._facts["top"]
+        return many(Entry, top if isinstance(top, list) else top["entries"])
+
+    @property
+    def near_winners(self) -> Tuple[Facts, ...]:
+        """Of a search over chips: the smallest, coolest and cheapest of those nearly as good."""
+        return many(Facts, self._facts.get("near_winners", []))
+
+    @property
+    def binds(self) -> Tuple[Facts, ...]:
+        """Of a search over chips: what refuses more of each knob of the winner."""
+        return many(Facts, self._facts.get("binds", []))
 
     @property
     def baselines(self) -> Tuple[Facts, ...]:
         """What the winner is compared with."""
-        return many(Facts, self._facts["baselines"])
+        return many(Facts, self._facts.get("baselines", []))
 
     @property
     def sensitivities(self) -> Tuple[Facts, ...]:
         """What turning one knob of the winner would bring."""
-        return many(Facts, self._facts["sensitivities"])
+        return many(Facts, self._facts.get("sensitivities", []))
 
     @property
     def request(self) -> Facts:
@@ -236,7 +254,7 @@ class SearchResult:
 
     @property
     def designs(self) -> Table:
-        """Every design of the space, one row each."""
+        """Every design of the space, one row each; of chips, which are too many to list, the boxes of the proof."""
         if self._table is None:
             self._table = Table(_phaze.table(self._csv.decode()))
         return self._table
@@ -251,24 +269,30 @@ class SearchResult:
         return self._outcome
 
     def to_csv(self) -> bytes:
-        """The bytes of designs.csv, as the command line writes them."""
+        """The bytes of designs.csv (boxes.csv of a search over chips), as the command line writes them."""
         return self._csv
 
+    @property
+    def over_chips(self) -> bool:
+        """Whether whole chips were searched, and not the published space."""
+        return bool(self._facts["schema"] == "phaze-chip-outcome")
+
     def save(self, directory: PathLike) -> pathlib.Path:
-        """Writes outcome.json, designs.csv and report.html into a directory, and says where."""
+        """Writes the files that `phaze search` writes into a directory, and says where."""
         place = pathlib.Path(directory)
-        _phaze.save(place, self._outcome, self._csv)
+        _phaze.save(place, self._outcome, self._csv, self.over_chips)
         return place
 
     def check(self, deep: bool = False, progress: Union[bool, Callable[[Progress], Any]] = False) -> Verdict:
         """Judges every claim from the request alone; `deep` has the solvers evaluate designs once more."""
         with Shown(progress) as shown:
             lie, counts = _phaze.check_outcome(self._outcome.decode(), self._csv.decode(), deep=deep, tell=shown.tell)
-        names = ("plans", "passes", "pairs", "evaluated_again")
-        return Verdict({"holds": lie is None, "lie": lie, **dict(zip(names, counts))})
+        return Verdict({"holds": lie is None, "lie": lie, **dict(counts)})
 
     def report(self, path: Optional[PathLike] = None, open: bool = False) -> pathlib.Path:
         """Writes the full interactive page, into a temporary file where no path is given."""
+        if self.over_chips:
+            raise ValueError("a search over chips has no page; print it, or see its table of boxes")
         page = _phaze.outcome_page(self._name, self._outcome.decode(), self._csv.decode())
         return _shown(page, path, open)
 
