@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, Mapping, Sequence, Tuple, Union
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _phaze
 
@@ -57,15 +57,17 @@ class Model:
             return cls(os.path.splitext(os.path.basename(os.fspath(path)))[0], file.read())
 
     @classmethod
-    def from_torch(cls, module: Any, *, name: str = "module", sequence: int = 2048) -> Model:
+    def from_torch(
+        cls, module: Any, example_inputs: Optional[Sequence[Any]] = None, *, name: str = "module", sequence: int = 2048
+    ) -> Model:
         """A decoder as a module of torch, through `torch.export` on the meta device.
 
-        No weight is made. What of the module could not be mapped is in `unmapped`; what cannot be left
-        out is a `ValueError` that names it. Needs torch 2.5 or newer.
+        No weight is made. Without example inputs it is called with ids of batch x sequence. What of the
+        module could not be mapped is in `unmapped`; what cannot be left out is a `ValueError` that names it.
         """
         from ._torch import exported, model_of
 
-        graph = exported(module)
+        graph = exported(module, example_inputs)
         text, unmapped = model_of(graph, name=name, sequence=sequence)
         return cls(name, text, unmapped)
 
@@ -76,11 +78,9 @@ class Model:
         try:
             return cls.from_config(config, name=name)
         except ValueError:
-            from transformers import AutoModelForCausalLM  # type: ignore[import-not-found,unused-ignore]
-            import torch  # type: ignore[import-not-found,unused-ignore]
+            from ._torch import hf_module
 
-            with torch.device("meta"):
-                module = AutoModelForCausalLM.from_config(config)
+            module = hf_module(config)
             longest = int(getattr(config, "max_position_embeddings", 2048))
             return cls.from_torch(module, name=name, sequence=longest)
 

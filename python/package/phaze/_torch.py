@@ -44,13 +44,36 @@ class Unmappable(ValueError):
     """What of a module cannot be said in a phaze-model."""
 
 
-def exported(module: Any) -> Dict[str, Any]:
-    """The graph of a module of torch in stored form; nothing is computed, no weight is made."""
+def exported(module: Any, example_inputs: Optional[Sequence[Any]] = None) -> Dict[str, Any]:
+    """The graph of a module of torch in stored form; nothing is computed, no weight is made.
+
+    Of example inputs, tensors of batch x sequence are replaced by the probe's sizes.
+    """
     import torch  # type: ignore[import-not-found,unused-ignore]
 
-    module = module.to("meta").eval()
-    ids = torch.zeros((PROBE_BATCH, PROBE_SEQUENCE), dtype=torch.long, device="meta")
-    program = torch.export.export(module, (ids,), strict=False)
+    def probe(device: str, value: Any = None) -> Any:
+        if value is not None and not isinstance(value, torch.Tensor):
+            return value
+        if value is not None and value.dim() != 2:
+            return torch.empty_like(value, device=device)
+        kind = torch.long if value is None else value.dtype
+        return torch.zeros((PROBE_BATCH, PROBE_SEQUENCE), dtype=kind, device=device)
+
+    def program_on(device: str) -> Any:
+        given = [None] if example_inputs is None else example_inputs
+        inputs = tuple(probe(device, value) for value in given)
+        return torch.export.export(module.to_empty(device=device).eval(), inputs, strict=False)
+
+    module = module.to("meta")
+    try:
+        program = program_on("meta")
+    except (RuntimeError, NotImplementedError):
+        # Some modules ask their device for what the meta device has not: tensors without numbers that say
+        # they are elsewhere do.
+        from torch._subclasses.fake_tensor import FakeTensorMode  # type: ignore[import-not-found,unused-ignore]
+
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            program = program_on("cpu")
     nodes, values = [], {}
     for node in program.graph.nodes:
         value = node.meta.get("val")
@@ -74,6 +97,28 @@ def exported(module: Any) -> Dict[str, Any]:
     ]
     graph = {"nodes": nodes, "tensor_values": values}
     return {"graph_module": {"graph": graph, "signature": {"input_specs": specs}}}
+
+
+def hf_module(config: Any) -> Any:
+    """The decoder that transformers makes of a configuration, on the meta device, as a module of ids alone."""
+    import torch
+    from transformers import AutoModelForCausalLM  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
+
+    class Decoder(torch.nn.Module):  # type: ignore[misc,name-defined,unused-ignore]
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids: Any) -> Any:
+            # A mask that is given is not made: making it asks for more than can be exported everywhere.
+            batch, sequence = ids.shape
+            mask = torch.zeros((batch, 1, sequence, sequence), device=ids.device)
+            return self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+
+    return Decoder()
 
 
 def _argument(value: Any) -> Dict[str, Any]:
@@ -211,16 +256,17 @@ class _Mapper:
         """The list of modules that repeats, and how many there are."""
         found: Dict[str, set[int]] = {}
         for node in self.program.nodes:
-            match = re.match(r"^(.*?)\.?(\d+)(?:\.|$)", node.path)
+            match = re.match(r"^(?:(.*?)\.)?(\d+)(?:\.|$)", node.path)
             if match:
-                found.setdefault(match.group(1), set()).add(int(match.group(2)))
+                found.setdefault(match.group(1) or "", set()).add(int(match.group(2)))
         if not found:
             raise Unmappable("no list of layers was found; a decoder repeats its layers in an nn.ModuleList")
         prefix = max(found, key=lambda name: len(found[name]))
         return prefix, len(found[prefix])
 
     def layer_of(self, node: Node) -> Optional[int]:
-        match = re.match(rf"^{re.escape(self.prefix)}\.?(\d+)(?:\.|$)", node.path)
+        start = f"{re.escape(self.prefix)}\\." if self.prefix else ""
+        match = re.match(rf"^{start}(\d+)(?:\.|$)", node.path)
         return int(match.group(1)) if match else None
 
     def dim(self, size: int) -> Dim:
@@ -269,13 +315,29 @@ class _Mapper:
         for node in attention:
             inner |= self.attention(node, made, known, plan_only=True)
         marks: Dict[str, Tuple[str, str]] = {}
+        spelled = self.spelled(nodes)
         for node in nodes:
             if node.name in inner:
+                continue
+            if node.path in spelled:
+                self.gelu(node, spelled[node.path], made, known)
                 continue
             if node.op == "scaled_dot_product_attention":
                 self.attention(node, made, known)
             else:
                 self.plain(node, made, known, marks)
+
+    def spelled(self, nodes: List[Node]) -> Dict[str, List[Node]]:
+        """Modules that are a GELU spelled out by its approximation, with their operators."""
+        found: Dict[str, List[Node]] = {}
+        for node in nodes:
+            found.setdefault(node.path, []).append(node)
+        return {path: part for path, part in found.items() if path and {"pow", "tanh"} <= {n.op for n in part}}
+
+    def gelu(self, node: Node, part: List[Node], made: _Layer, known: Dict[str, int]) -> None:
+        if node is part[-1]:
+            source = next(tensor for n in part for tensor in n.tensors if tensor in known)
+            known[node.name] = made.vector("gelu", [known[source]])
 
     def attention(self, node: Node, made: _Layer, known: Dict[str, int], plan_only: bool = False) -> set[str]:
         """Projections, rotary and products of one attention; answers the operators that belong to it."""
@@ -349,7 +411,7 @@ class _Mapper:
         elif op == "rms_norm" and mapped:
             gain = [made.tensor(made.unique("norm_gain"), ["hidden"], "weight")] if weights else []
             known[node.name] = made.vector("rms_norm", [known[mapped[0]], *gain], module="layernorm")
-        elif op == "pow" and mapped:
+        elif op == "pow" and mapped and node.numbers[:1] in ((2,), (2.0,)):
             marks[node.name] = ("square", mapped[0])
         elif op in ("mean", "rsqrt", "add") and marked and not mapped:
             marks[node.name] = (op, marks[marked[0]][1])
