@@ -11,6 +11,7 @@ use crate::search::boxes::Corner;
 use crate::search::boxes::Evaluation;
 use crate::search::boxes::Value;
 use crate::search::boxes::Why;
+use crate::search::boxes::trimmed;
 use crate::search::chips::ByObjective;
 use crate::search::chips::ChipEvaluator;
 use crate::search::chips::ChipOutcome;
@@ -75,7 +76,7 @@ fn again(
     claim: &Claim,
     row: &Row,
 ) -> Result<bool, FalseClaim> {
-    let region = row.region;
+    let Some(region) = trimmed(problem, &row.region) else { return Ok(false) };
     let better = |value: Value| claim.worst.is_none_or(|worst| value < worst);
     let refute = |value: Value| {
         require(!better(value), row.claim("value"), "not better", format!("{}", value.first))

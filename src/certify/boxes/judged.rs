@@ -317,12 +317,33 @@ impl Judging<'_> {
         }
     }
 
+    /// Whether the budget allows the chip at a point.
+    fn fits(&self, point: &ChipPoint) -> bool {
+        let grid = &self.question.setup.grid;
+        grid.budget.allows(&grid.chip(point).chip(&grid.technology), &grid.technology)
+    }
+
+    /// The chips of a box that the budget may allow: what a knob adds to the least chip alone, it adds to
+    /// every other. `None` where it allows not even the least.
+    pub(super) fn allowed(&self, region: &ChipRegion) -> Option<ChipRegion> {
+        let mut inner = *region;
+        for (knob, last) in inner.hi.iter_mut().enumerate() {
+            let least = region.lo;
+            let allowed = |&place: &u16| {
+                let mut point = least;
+                point[knob] = place;
+                self.fits(&point)
+            };
+            *last = (least[knob]..=*last).take_while(allowed).last()?;
+        }
+        Some(inner)
+    }
+
     /// Judges why a box is closed; whether that rests on an exact evaluation.
     fn row(&self, claim: &Claim, row: &Row) -> Result<bool, FalseClaim> {
-        let region = &row.region;
-        let grid = &self.question.setup.grid;
-        let chip = grid.chip(&region.lo).chip(&grid.technology);
-        let fits = grid.budget.allows(&chip, &grid.technology);
+        let inner = self.allowed(&row.region);
+        let fits = inner.is_some();
+        let region = &inner.unwrap_or(row.region);
         let not_better = |value: Value| {
             let enough = claim.worst.is_some_and(|worst| value >= worst);
             let worst = claim.worst.map_or("anything".to_owned(), |worst| worst.first.to_string());

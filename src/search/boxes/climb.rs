@@ -7,8 +7,8 @@ use super::problem::Evaluation;
 use super::problem::Value;
 use super::region::Point;
 use super::region::Region;
-use super::shrink::trim;
-use super::split::halves;
+use super::shrink::trimmed;
+use super::split::plane;
 
 /// Neighbours that are evaluated between two looks at what is known.
 const BATCH: usize = 8;
@@ -23,20 +23,28 @@ pub(super) struct Met<const N: usize, F> {
     pub found: F,
 }
 
-/// A point from which no exchange of a step along one knob for a step along another leads to a
-/// better one, and all others that were met on the way; `None` where the first is worth nothing.
+/// A point from which no step along one knob, and no exchange of one for a step along another, leads
+/// to a better one, and all others that were met on the way; none where the first is worth nothing.
 ///
-/// The climb begins where bounds are the best.
+/// The climb begins at `known`, or where bounds are the best.
 pub(super) fn climb<const N: usize, P: BoxProblem<N>>(
     problem: &P,
     region: Region<N>,
+    known: Option<(Point<N>, Value)>,
     stops: &(dyn Fn() -> bool + Sync),
 ) -> Vec<Met<N, P::Found>> {
     let mut met: Vec<Met<N, P::Found>> = Vec::new();
-    let Some(start) = dive(problem, region) else { return met };
-    let Evaluation::Found(value, found) = problem.evaluate(&start, None) else { return met };
-    met.push(Met { point: start, value, found });
-    let mut at = (start, value);
+    let mut at = match known {
+        Some(known) => known,
+        None => {
+            let Some(start) = dive(problem, region) else { return met };
+            let Evaluation::Found(value, found) = problem.evaluate(&start, None) else {
+                return met;
+            };
+            met.push(Met { point: start, value, found });
+            (start, value)
+        }
+    };
     for _ in 0..STEPS {
         let Some(next) = better(problem, &region, at, stops) else { break };
         at = (next.point, next.value);
@@ -45,51 +53,34 @@ pub(super) fn climb<const N: usize, P: BoxProblem<N>>(
     met
 }
 
-/// The point that is reached by always taking the half with the better bound.
-fn dive<const N: usize>(problem: &impl BoxProblem<N>, mut region: Region<N>) -> Option<Point<N>> {
-    if !problem.fits(&region.lo) {
-        return None;
-    }
+/// The point that is reached by always taking the half with the better bound; knobs that bounds know
+/// nothing of end in the middle of what fits.
+fn dive<const N: usize>(problem: &impl BoxProblem<N>, region: Region<N>) -> Option<Point<N>> {
+    let blind = problem.blind();
+    let mut inner = trimmed(problem, &region)?;
     loop {
-        trim(problem, &mut region, &mut Vec::new());
-        if let Some(point) = region.only() {
+        if let Some(point) = inner.only() {
             return Some(point);
         }
-        let least = problem.bound(&region)?;
-        let (low, high) = halves_by_bounds(problem, &region, least);
-        let mut trimmed = high;
-        let above = problem.fits(&high.lo).then(|| {
-            trim(problem, &mut trimmed, &mut Vec::new());
-            problem.bound(&trimmed)
-        });
-        let above = above.flatten();
-        region = match (problem.bound(&low), above) {
-            (Some(below), Some(above)) if above <= below => trimmed,
-            (None, Some(_)) => trimmed,
+        if let Some(knob) = (0..N).find(|&knob| blind[knob] && inner.varies(knob)) {
+            let middle = inner.lo[knob].midpoint(inner.hi[knob]);
+            inner = trimmed(problem, &inner.up_to(knob, middle).from(knob, middle))?;
+            continue;
+        }
+        let least = problem.bound(&inner)?;
+        let (knob, last) = plane(problem, &inner, least, None);
+        let (low, high) = inner.split(knob, last);
+        let low = trimmed(problem, &low)?;
+        let above = trimmed(problem, &high).and_then(|high| Some((problem.bound(&high)?, high)));
+        inner = match (problem.bound(&low), above) {
+            (Some(below), Some((above, high))) if above <= below => high,
+            (None, Some((_, high))) => high,
             _ => low,
         };
     }
 }
 
-/// The halves of a box, of which no corner is evaluated: knobs that bounds know nothing of come
-/// first, so that they end in the middle of what fits.
-fn halves_by_bounds<const N: usize>(
-    problem: &impl BoxProblem<N>,
-    region: &Region<N>,
-    least: Value,
-) -> (Region<N>, Region<N>) {
-    let blind = problem.blind();
-    match (0..N).find(|&knob| blind[knob] && region.varies(knob)) {
-        Some(knob) => {
-            let middle = region.lo[knob].midpoint(region.hi[knob]);
-            let only = region.up_to(knob, middle).from(knob, middle);
-            (only, only)
-        }
-        None => halves(problem, region, least, None),
-    }
-}
-
-/// A neighbour that is better, if there is one: a step up, or one up and another down.
+/// A neighbour that is better, if there is one: a step up, a step down, or one of each.
 fn better<const N: usize, P: BoxProblem<N>>(
     problem: &P,
     region: &Region<N>,
@@ -97,15 +88,16 @@ fn better<const N: usize, P: BoxProblem<N>>(
     stops: &(dyn Fn() -> bool + Sync),
 ) -> Option<Met<N, P::Found>> {
     let mut neighbours = Vec::new();
-    let steps = (0..N).flat_map(|up| (0..=N).map(move |down| (up, down)));
-    for (up, down) in steps {
+    // The place after the last knob stands for no step.
+    let steps = (0..=N).flat_map(|up| (0..=N).map(move |down| (up, down)));
+    for (up, down) in steps.filter(|(up, down)| up != down) {
         let mut next = point;
-        next[up] += 1;
+        if up < N {
+            next[up] += 1;
+        }
         if down < N {
-            if down == up || next[down] == 0 {
-                continue;
-            }
-            next[down] -= 1;
+            let Some(lower) = next[down].checked_sub(1) else { continue };
+            next[down] = lower;
         }
         if !region.contains(&next) || !problem.fits(&next) {
             continue;
@@ -114,7 +106,6 @@ fn better<const N: usize, P: BoxProblem<N>>(
             neighbours.push((least, next));
         }
     }
-    // A step down alone keeps the first figure at the best and may better the second.
     neighbours.sort_unstable();
     for batch in neighbours.chunks(BATCH) {
         if stops() {

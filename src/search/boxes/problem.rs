@@ -67,6 +67,10 @@ pub trait BoxProblem<const N: usize>: Sync {
     /// What the greatest corner says of a box, where values beyond `limit` need not be known.
     fn corner(&self, region: &Region<N>, limit: Option<Value>) -> Corner;
 
+    /// How near a value that bounds a box comes to closing it: from 1 on it does. A guess is enough: it
+    /// decides when corners are evaluated, not what they say.
+    fn strength(&self, value: Value, worst: Value) -> f64;
+
     /// What a point is worth, where values that are not better than `limit` need not be known.
     fn evaluate(&self, point: &Point<N>, limit: Option<Value>) -> Evaluation<Self::Found>;
 }
@@ -81,6 +85,9 @@ pub struct Closed<const N: usize> {
 }
 
 /// Why no point of a box can be better than what is kept.
+///
+/// Points that do not fit with the least values of all knobs but one are left out of a box before
+/// anything else is said of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// Its least corner takes more than is allowed.

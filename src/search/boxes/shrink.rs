@@ -1,4 +1,4 @@
-//! Cuts off what of a box takes too much or cannot be good enough.
+//! What of a box fits, and what of it cannot be good enough.
 
 use super::problem::BoxProblem;
 use super::problem::Closed;
@@ -6,116 +6,145 @@ use super::problem::Value;
 use super::problem::Why;
 use super::region::Region;
 
-/// What is left of a box, with what none of its points can beat.
+/// What is left of a box.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shrunk<const N: usize> {
+    /// All of its points.
     pub region: Region<N>,
+    /// Those of them that may fit.
+    pub inner: Region<N>,
+    /// What none of them can beat.
     pub least: Value,
 }
 
 /// How often all knobs are gone through at the most; each round starts from a smaller box.
 const ROUNDS: usize = 4;
 
-/// Trims and lifts a box until it is still; what is cut off goes to `closed`. `None` where nothing
-/// is left. `worst` is what a point must be better than.
+/// Lifts a box until it is still; what is cut off goes to `closed`. `None` where nothing is left.
+/// `worst` is what a point must be better than.
 pub(super) fn shrink<const N: usize>(
     problem: &impl BoxProblem<N>,
     mut region: Region<N>,
     worst: Option<Value>,
     closed: &mut Vec<Closed<N>>,
 ) -> Option<Shrunk<N>> {
-    let mut least = None;
-    for round in 0..ROUNDS {
-        let before = region;
-        if !problem.fits(&region.lo) {
-            closed.push(Closed { region, why: Why::OverBudget });
-            return None;
-        }
-        trim(problem, &mut region, closed);
-        if round > 0 && region == before {
-            break;
-        }
-        let Some(value) = problem.bound(&region) else {
-            closed.push(Closed { region, why: Why::NothingFits });
-            return None;
+    for _ in 0..ROUNDS {
+        let Looked { inner, least } = match look(problem, &region, worst) {
+            Ok(looked) => looked,
+            Err(why) => {
+                closed.push(Closed { region, why });
+                return None;
+            }
         };
-        if worst.is_some_and(|worst| value >= worst) {
-            closed.push(Closed { region, why: Why::Bound(value) });
-            return None;
+        let lifted = worst.and_then(|worst| lift(problem, &region, &inner, (worst, closed)));
+        match lifted {
+            Some(rest) => region = rest,
+            None => return Some(Shrunk { region, inner, least }),
         }
-        least = Some(value);
-        let Some(worst) = worst else { break };
-        let trimmed = region;
-        lift(problem, &mut region, worst, closed);
-        if region == trimmed {
-            break;
-        }
-        least = problem.bound(&region).or(least);
     }
-    least.map(|least| Shrunk { region, least })
+    match look(problem, &region, worst) {
+        Ok(Looked { inner, least }) => Some(Shrunk { region, inner, least }),
+        Err(why) => {
+            closed.push(Closed { region, why });
+            None
+        }
+    }
 }
 
-/// Lowers the greatest value of each knob to the largest that fits with the least of the others.
-pub(super) fn trim<const N: usize>(
+struct Looked<const N: usize> {
+    inner: Region<N>,
+    least: Value,
+}
+
+/// What of a box may fit, and what none of that can beat; or why it is closed.
+fn look<const N: usize>(
     problem: &impl BoxProblem<N>,
-    region: &mut Region<N>,
-    closed: &mut Vec<Closed<N>>,
-) {
+    region: &Region<N>,
+    worst: Option<Value>,
+) -> Result<Looked<N>, Why> {
+    let inner = trimmed(problem, region).ok_or(Why::OverBudget)?;
+    let least = problem.bound(&inner).ok_or(Why::NothingFits)?;
+    match worst {
+        Some(worst) if least >= worst => Err(Why::Bound(least)),
+        _ => Ok(Looked { inner, least }),
+    }
+}
+
+/// The part of a box that may fit: each knob up to the largest value that fits with the least of the
+/// others. `None` where not even the least corner fits.
+pub fn trimmed<const N: usize>(
+    problem: &impl BoxProblem<N>,
+    region: &Region<N>,
+) -> Option<Region<N>> {
+    if !problem.fits(&region.lo) {
+        return None;
+    }
+    let mut inner = *region;
     for knob in 0..N {
         let fits = |value: u16| {
             let mut point = region.lo;
             point[knob] = value;
             problem.fits(&point)
         };
-        let last = last_that(region.lo[knob], region.hi[knob], fits);
-        if last < region.hi[knob] {
-            let (rest, cut) = region.split(knob, last);
-            closed.push(Closed { region: cut, why: Why::OverBudget });
-            *region = rest;
-        }
+        inner.hi[knob] = last_that(region.lo[knob], region.hi[knob], fits);
     }
+    Some(inner)
 }
 
-/// Raises the least value of each knob to the smallest with which something may still be better than
-/// `worst`, and lowers the greatest likewise where bounds rise with the least corner.
+/// Closes the values of a knob at which nothing can be better than `worst`, for every knob, from
+/// below, and from above where bounds rise with the least corner. What is left, or `None` where
+/// nothing was closed.
 fn lift<const N: usize>(
     problem: &impl BoxProblem<N>,
-    region: &mut Region<N>,
-    worst: Value,
-    closed: &mut Vec<Closed<N>>,
-) {
-    let blind = problem.blind();
-    let mut close = |cut: Region<N>| {
-        let why = match problem.bound(&cut) {
-            _ if !problem.fits(&cut.lo) => Why::OverBudget,
-            Some(least) => Why::Bound(least),
-            None => Why::NothingFits,
-        };
-        closed.push(Closed { region: cut, why });
-    };
-    let is_hopeless = |part: &Region<N>| problem.bound(part).is_none_or(|least| least >= worst);
-    for (knob, is_blind) in blind.into_iter().enumerate() {
-        if region.varies(knob) && !is_blind {
-            let (low, high) = (region.lo[knob], region.hi[knob]);
-            // Invariant of the search: what ends at a hopeless value is hopeless below it too.
-            let hopeless = |value: u16| is_hopeless(&region.up_to(knob, value));
-            if hopeless(low) {
-                let last = last_that(low, high - 1, hopeless);
-                let (cut, rest) = region.split(knob, last);
-                close(cut);
-                *region = rest;
+    region: &Region<N>,
+    inner: &Region<N>,
+    (worst, closed): (Value, &mut Vec<Closed<N>>),
+) -> Option<Region<N>> {
+    let mut rest = *region;
+    let mut within = *inner;
+    for (knob, is_blind) in problem.blind().into_iter().enumerate() {
+        if within.varies(knob) && !is_blind {
+            let (low, high) = (within.lo[knob], within.hi[knob]);
+            // What ends at a hopeless value is hopeless below it too.
+            let why = |value: u16| hopeless(problem, &within.up_to(knob, value), worst);
+            if why(low).is_some() {
+                let last = last_that(low, high - 1, |value| why(value).is_some());
+                let (cut, left) = rest.split(knob, last);
+                // By the box itself, whose least corner is that of the whole.
+                if let Err(why) = look(problem, &cut, Some(worst)) {
+                    closed.push(Closed { region: cut, why });
+                    rest = left;
+                    within.lo[knob] = last + 1;
+                }
             }
         }
-        if region.varies(knob) && problem.rises() {
-            let (low, high) = (region.lo[knob], region.hi[knob]);
-            let good = |value: u16| !is_hopeless(&region.from(knob, value));
+        if within.varies(knob) && problem.rises() {
+            let (low, high) = (rest.lo[knob], within.hi[knob]);
+            let good = |value: u16| look(problem, &rest.from(knob, value), Some(worst)).is_ok();
             if !good(high) {
                 let last = last_that(low, high, good);
-                let (rest, cut) = region.split(knob, last);
-                close(cut);
-                *region = rest;
+                let (left, cut) = rest.split(knob, last);
+                if let Err(why) = look(problem, &cut, Some(worst)) {
+                    closed.push(Closed { region: cut, why });
+                    rest = left;
+                    within.hi[knob] = last;
+                }
             }
         }
+    }
+    (rest != *region).then_some(rest)
+}
+
+/// Why a box without points that do not fit is closed, if it is.
+fn hopeless<const N: usize>(
+    problem: &impl BoxProblem<N>,
+    part: &Region<N>,
+    worst: Value,
+) -> Option<Why> {
+    match problem.bound(part) {
+        None => Some(Why::NothingFits),
+        Some(least) if least >= worst => Some(Why::Bound(least)),
+        Some(_) => None,
     }
 }
 

@@ -122,6 +122,12 @@ impl BoxProblem<N> for Grid {
     fn rises(&self) -> bool {
         !matches!(self.objective, Kind::Time | Kind::Coarse)
     }
+    fn strength(&self, value: Value, worst: Value) -> f64 {
+        match self.objective {
+            Kind::AreaWithin(limit) => value.second as f64 / limit as f64,
+            _ => value.first as f64 / worst.first as f64,
+        }
+    }
     fn fits(&self, point: &Point<N>) -> bool {
         let knobs = self.knobs(point);
         let [cores, width, bandwidth, clock, buffer] = knobs;

@@ -17,7 +17,7 @@ use super::region::Point;
 use super::region::Region;
 use super::shrink::Shrunk;
 use super::shrink::shrink;
-use super::split::halves;
+use super::split::plane;
 use crate::search::walk::Observer;
 
 /// Boxes that are looked at between two looks at what is known. Part of the answer's definition: a
@@ -56,13 +56,23 @@ impl<const N: usize, F> BoxWalk<N, F> {
 }
 
 /// A box that may hold a better point; the most promising is the greatest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Open<const N: usize> {
     least: Option<Value>,
     /// Tells boxes apart that promise the same.
     number: u64,
     region: Region<N>,
+    /// By how much a corner above this box was stronger than its bound.
+    gap: Option<f64>,
 }
+
+impl<const N: usize> PartialEq for Open<N> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == std::cmp::Ordering::Equal
+    }
+}
+
+impl<const N: usize> Eq for Open<N> {}
 
 impl<const N: usize> Ord for Open<N> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
@@ -93,11 +103,12 @@ pub fn walk<const N: usize, P: BoxProblem<N>>(
         }
     }
     let stops = || observer.stops();
-    for met in climb(problem, region, &stops) {
+    let first = best.kept.first_key_value().map(|((value, _), (point, _))| (*point, *value));
+    for met in climb(problem, region, first, &stops) {
         best.learn(met);
     }
     let mut closed = Vec::new();
-    let mut heap = BinaryHeap::from([Open { least: None, number: 0, region }]);
+    let mut heap = BinaryHeap::from([Open { least: None, number: 0, region, gap: None }]);
     let mut number = 0;
     // Invariant: closed boxes and those of the heap tile the region; no point of a closed box that
     // was not met is better than the worst that is kept.
@@ -121,9 +132,10 @@ pub fn walk<const N: usize, P: BoxProblem<N>>(
             for met in done.met {
                 best.learn(met);
             }
-            for (region, least) in done.rest {
+            for region in done.rest {
                 number += 1;
-                heap.push(Open { least: Some(least), number, region });
+                let least = Some(done.least.unwrap_or(Value { first: 0, second: 0 }));
+                heap.push(Open { least, number, region, gap: done.gap });
             }
         }
         observer.evaluated(what, heap.len());
@@ -140,20 +152,33 @@ pub fn walk<const N: usize, P: BoxProblem<N>>(
 struct Step<const N: usize, F> {
     closed: Vec<Closed<N>>,
     met: Vec<Met<N, F>>,
-    /// What is to be looked at later, with what none of its points can beat.
-    rest: Vec<(Region<N>, Value)>,
+    /// What is to be looked at later, what none of its points can beat, and by how much corners are
+    /// stronger than bounds there.
+    rest: Vec<Region<N>>,
+    least: Option<Value>,
+    gap: Option<f64>,
 }
+
+/// A corner is evaluated where it is expected to come so near to closing its box.
+const EXPECTED: f64 = 0.985;
+
+/// Boxes of so few points are not worth guessing about.
+const SMALL: u128 = 4;
+
+/// One box of so many is looked into for a better point.
+const PROBED: u64 = 16;
 
 fn step<const N: usize, P: BoxProblem<N>>(
     problem: &P,
     open: &Open<N>,
     worst: Option<Value>,
 ) -> Step<N, P::Found> {
-    let mut step = Step { closed: Vec::new(), met: Vec::new(), rest: Vec::new() };
+    let (closed, met, rest) = (Vec::new(), Vec::new(), Vec::new());
+    let mut step = Step { closed, met, rest, least: None, gap: open.gap };
     let shrunk = shrink(problem, open.region, worst, &mut step.closed);
-    let Some(Shrunk { region, least }) = shrunk else { return step };
-    let mut least = open.least.map_or(least, |inherited| inherited.max(least));
-    if let Some(point) = region.only() {
+    let Some(Shrunk { region, inner, least: bound }) = shrunk else { return step };
+    let mut least = open.least.map_or(bound, |inherited| inherited.max(bound));
+    if let Some(point) = inner.only() {
         let why = match problem.evaluate(&point, worst) {
             Evaluation::Found(value, found) => {
                 step.met.push(Met { point, value, found });
@@ -166,12 +191,20 @@ fn step<const N: usize, P: BoxProblem<N>>(
         return step;
     }
     let proved = problem.proved();
-    if (0..N).all(|knob| proved[knob] || !region.varies(knob)) {
-        let why = match problem.corner(&region, worst) {
+    let has_corner = (0..N).all(|knob| proved[knob] || !inner.varies(knob));
+    let strength = worst.map(|worst| problem.strength(bound, worst));
+    let is_worth_it = match (strength, open.gap) {
+        (Some(strength), Some(gap)) => strength * gap >= EXPECTED || inner.volume() <= SMALL,
+        _ => true,
+    };
+    if has_corner && is_worth_it {
+        let why = match problem.corner(&inner, worst) {
             Corner::Nothing => Some(Why::CornerNothing),
             Corner::Beyond => worst.map(Why::Corner),
             Corner::Least(value) => {
                 least = least.max(value);
+                let exact = worst.map(|worst| problem.strength(value, worst));
+                step.gap = exact.zip(strength).map(|(exact, guess)| exact / guess.max(1e-9));
                 worst.filter(|worst| value >= *worst).map(|_| Why::Corner(value))
             }
         };
@@ -179,10 +212,14 @@ fn step<const N: usize, P: BoxProblem<N>>(
             step.closed.push(Closed { region, why });
             return step;
         }
-        probe(problem, &region, worst, &mut step.met);
+        if problem.fits(&inner.hi) || worst.is_none() || open.number.is_multiple_of(PROBED) {
+            probe(problem, &inner, worst, &mut step.met);
+        }
     }
-    let (low, high) = halves(problem, &region, least, worst);
-    step.rest.extend([(low, least), (high, least)]);
+    let (knob, last) = plane(problem, &inner, bound, worst);
+    let (low, high) = region.split(knob, last);
+    step.rest.extend([low, high]);
+    step.least = Some(least);
     step
 }
 

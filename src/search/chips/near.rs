@@ -119,6 +119,10 @@ impl BoxProblem<N_CHIP_KNOBS> for Nearly<'_> {
         }
     }
 
+    fn strength(&self, value: Value, _worst: Value) -> f64 {
+        value.second as f64 / (self.limit as f64).max(1.0)
+    }
+
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
         let Some(figure) = self.figure(point) else { return Evaluation::Nothing };
         if limit.is_some_and(|limit| figure > limit.first) {

@@ -144,6 +144,10 @@ impl BoxProblem<N_CHIP_KNOBS> for ByObjective<'_> {
         }
     }
 
+    fn strength(&self, value: Value, worst: Value) -> f64 {
+        value.first as f64 / (worst.first as f64).max(1.0)
+    }
+
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
         let Some(taken) = self.footprint(point) else { return Evaluation::Nothing };
         match self.timed(point, taken, limit) {
