@@ -5,10 +5,6 @@ use super::problem::Value;
 use super::region::Region;
 use super::shrink::trimmed;
 
-/// Once so few combinations of the knobs without a law are left, these are divided first: then exact
-/// corners tell more than bounds.
-const FEW: u128 = 1000000;
-
 /// What a half counts for that is closed at once.
 const CLOSED: f64 = 4.0;
 
@@ -28,10 +24,10 @@ pub(super) fn plane<const N: usize>(
     least: Value,
     worst: Option<Value>,
 ) -> (usize, u16) {
+    // Knobs without a law come first: corners, which tell more than bounds, need them still.
     let proved = problem.proved();
-    let combinations: u128 =
-        (0..N).filter(|&knob| !proved[knob]).map(|knob| u128::from(inner.len(knob))).product();
-    let first = (2..=FEW).contains(&combinations);
+    let lawless = (0..N).any(|knob| !proved[knob] && inner.varies(knob));
+    let first = lawless && proved.contains(&true);
     let knobs = (0..N).filter(|&knob| inner.varies(knob) && !(first && proved[knob]));
     let score = Score { problem, least, worst };
     let scored = knobs.map(|knob| {

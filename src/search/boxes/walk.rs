@@ -159,8 +159,9 @@ struct Step<const N: usize, F> {
     gap: Option<f64>,
 }
 
-/// A corner is evaluated where it is expected to come so near to closing its box.
-const EXPECTED: f64 = 0.985;
+/// A corner is evaluated where it is expected to come so near to closing its box: one that does not
+/// takes far longer than one that does, and boxes that are too small are many.
+const EXPECTED: f64 = 0.8;
 
 /// Boxes of so few points are not worth guessing about.
 const SMALL: u128 = 4;
