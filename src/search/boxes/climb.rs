@@ -34,16 +34,13 @@ pub(super) fn climb<const N: usize, P: BoxProblem<N>>(
     stops: &(dyn Fn() -> bool + Sync),
 ) -> Vec<Met<N, P::Found>> {
     let mut met: Vec<Met<N, P::Found>> = Vec::new();
-    let mut at = match known {
-        Some(known) => known,
-        None => {
-            let Some(start) = dive(problem, region) else { return met };
-            let Evaluation::Found(value, found) = problem.evaluate(&start, None) else {
-                return met;
-            };
-            met.push(Met { point: start, value, found });
-            (start, value)
-        }
+    let mut at = if let Some(known) = known {
+        known
+    } else {
+        let Some(start) = dive(problem, region) else { return met };
+        let Evaluation::Found(value, found) = problem.evaluate(&start, None) else { return met };
+        met.push(Met { point: start, value, found });
+        (start, value)
     };
     for _ in 0..STEPS {
         let Some(next) = better(problem, &region, at, stops) else { break };
