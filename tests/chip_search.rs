@@ -224,9 +224,13 @@ fn lies_about_boxes_are_found_without_a_solver() {
         (
             "a box of several widths is a corner",
             Box::new(|lines| {
-                let at = row(lines, "over_budget");
-                let all = lines[at].replace("objective,over_budget,,", "objective,corner,1,1");
-                lines[at] = all;
+                let varies = |line: &String| {
+                    let cells: Vec<&str> = line.split(',').collect();
+                    line.starts_with("objective,bound,")
+                        && (cells[4] != cells[5] || cells[6] != cells[7])
+                };
+                let at = lines.iter().position(varies).expect("some box has several widths");
+                with(lines, at, 1, "corner");
             }),
         ),
         (
