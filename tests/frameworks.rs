@@ -11,6 +11,7 @@ use phaze::parallel::ContextKind;
 use phaze::parallel::Order;
 use phaze::parallel::frameworks::BrokenRule;
 use phaze::parallel::frameworks::CutShape;
+use phaze::parallel::frameworks::ExpertShape;
 use phaze::parallel::frameworks::Framework;
 use phaze::parallel::frameworks::PlanShape;
 use phaze::parallel::frameworks::RULES;
@@ -40,7 +41,42 @@ fn possible(s: &PlanShape) -> bool {
     let batch = s.global_batch % s.micro_batch == 0;
     let schedule = p * v <= s.layers + 2 && (v == 1 || may_interleave(s));
     let sharding = s.zero == Zero::Nothing || s.shards > 0 && (d * c) % s.shards == 0;
-    attention && mlp && tokens && batch && schedule && sharding
+    attention && mlp && tokens && batch && schedule && sharding && experts_fold(s)
+}
+
+/// Whether every device has the same rank of a pipeline in the grid of layers and in that of experts,
+/// and each expert is held equally often.
+fn experts_fold(s: &PlanShape) -> bool {
+    let Some(ExpertShape { count, mlp, parallel: e, tensor: x }) = s.experts else { return true };
+    if e == 0 || x == 0 || count % e != 0 || mlp % x != 0 || s.tensor > 1 && !s.sequence_parallel {
+        return false;
+    }
+    let rank = s.tensor * s.context * s.data;
+    if rank % (x * e) != 0 {
+        return false;
+    }
+    let order = s.order.to_string();
+    let sizes = |axis: &str, of_experts: bool| match (axis, of_experts) {
+        ("tp", false) => s.tensor,
+        ("cp", false) => s.context,
+        ("dp", false) => s.data,
+        ("tp", true) => x * e,
+        ("cp", true) => 1,
+        ("dp", true) => rank / (x * e),
+        _ => s.pipeline,
+    };
+    let rank_of = |device: u64, of_experts: bool| {
+        let mut left = device;
+        for axis in order.split('-') {
+            let size = sizes(axis, of_experts);
+            if axis == "pp" {
+                return left % size;
+            }
+            left /= size;
+        }
+        0
+    };
+    (0..rank * s.pipeline).all(|device| rank_of(device, false) == rank_of(device, true))
 }
 
 /// Micro-batches of one pipeline, of the fullest where they are not alike.
@@ -97,7 +133,8 @@ fn megatron(s: &PlanShape) -> bool {
     let default = strides(s, &s.order.to_string()) == strides(s, "tp-cp-dp-pp");
     let swapped = strides(s, &s.order.to_string()) == strides(s, "tp-cp-pp-dp");
     let expert_data = s.devices / (s.tensor * s.pipeline);
-    let order = default || swapped && (s.pipeline == 1 || expert_data == s.data);
+    let order =
+        default || swapped && (s.experts.is_some() || s.pipeline == 1 || expert_data == s.data);
     // Granularity: full with a method and a number, or selective with modules.
     let selective = !s.modules.is_empty();
     let granularity = match s.repeated {
@@ -139,7 +176,11 @@ fn torchtitan(s: &PlanShape) -> bool {
         || (1..=total).any(|each| total.div_ceil(each) == s.pipeline * s.chunks);
     let checkpoint = s.modules.is_empty()
         && (s.repeated == RepeatedLayers::None || s.repeated == RepeatedLayers::All);
-    schedule && split && checkpoint
+    // Experts are dealt out within the devices that shard weights; none is divided by itself.
+    let experts = s.experts.is_none_or(|experts| {
+        experts.tensor == 1 && (shard * s.context * s.tensor) % experts.parallel == 0
+    });
+    schedule && split && checkpoint && experts
 }
 
 fn maxtext(s: &PlanShape) -> bool {
@@ -149,7 +190,10 @@ fn maxtext(s: &PlanShape) -> bool {
     let order = strides(s, &s.order.to_string()) == strides(s, "tp-cp-dp-pp");
     let policy = s.modules.is_empty()
         && (s.repeated == RepeatedLayers::None || s.repeated == RepeatedLayers::All);
-    mesh && batch && sharding && order && policy
+    let experts = s
+        .experts
+        .is_none_or(|experts| experts.tensor == s.tensor && s.data % experts.parallel == 0);
+    mesh && batch && sharding && order && policy && experts
 }
 
 fn accepts(framework: Framework, s: &PlanShape) -> bool {
@@ -198,6 +242,12 @@ fn shape(noise: &mut Noise) -> PlanShape {
         1 => Modules::NONE.with(Module::Mlp).with(Module::LayerNorm),
         _ => Modules::NONE,
     };
+    let experts = (noise.below(3) == 0).then(|| ExpertShape {
+        count: noise.mostly(&[16, 12, 7]),
+        mlp: noise.mostly(&[1536, 1000]),
+        parallel: if noise.below(40) == 0 { 0 } else { noise.one(&[1, 1, 2, 4, 8]) },
+        tensor: noise.one(&[1, 1, tensor, 2, 3]),
+    });
     PlanShape {
         devices: if noise.below(40) == 0 { devices / 2 } else { devices },
         global_batch: micro_batch * data * rounds + noise.mostly(&[0, 0, 1, 2]),
@@ -211,6 +261,7 @@ fn shape(noise: &mut Noise) -> PlanShape {
         sequence_parallel: noise.below(if tensor > 1 { 2 } else { 12 }) == 0,
         context,
         context_kind: noise.one(&ContextKind::ALL),
+        experts,
         pipeline,
         chunks,
         group,
@@ -277,6 +328,7 @@ fn published(
         sequence_parallel: tensor > 1,
         context,
         context_kind: ContextKind::Gather,
+        experts: None,
         pipeline,
         chunks,
         group: pipeline,

@@ -87,15 +87,18 @@ fn first_stage(run: &Run, attention: Attention, sequence_parallel: bool) -> Memo
     let profile = Profile {
         width: run.width,
         context: 1,
+        expert_devices: None,
         kinds: vec![LayerProfile {
             name: layer.name.clone(),
             forward: 1,
             backward: 1,
+            expert_parameters: 0,
             parameters: layer.parameters,
             activations: layer.kept.0,
             tensor_parallel: true,
             collectives: 0,
             backward_collectives: 0,
+            all_to_all: 0,
             working: 0,
             held_on: 0,
             repeatable: true,

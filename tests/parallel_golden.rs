@@ -1,19 +1,24 @@
 //! What one device holds and exchanges beside two independent public programs.
 //!
 //! The lines under `tests/golden` are outputs of Calculon (58 strategies of GPT models) and of
-//! `SimuMax` (its 12 strategies of dense models), reduced to what is compared here: bytes, never
+//! `SimuMax` (30 strategies of dense models and mixtures of experts), reduced to what is compared here: bytes, never
 //! times.
 
 use std::fs::File;
 use std::io::Read as _;
+use std::ops::Range;
 
 use flate2::read::GzDecoder;
 use phaze::graph::Dag;
 use phaze::model::Attention;
 use phaze::model::Axis;
+use phaze::model::Experts;
+use phaze::model::Latent;
 use phaze::model::Model;
 use phaze::model::Module;
 use phaze::model::Modules;
+use phaze::model::RouterBias;
+use phaze::model::Variant;
 use phaze::model::families;
 use phaze::model::op::Op;
 use phaze::model::op::Work;
@@ -29,6 +34,7 @@ use phaze::model::spec::QkNorm;
 use phaze::model::spec::Spec;
 use phaze::parallel::LayerMode;
 use phaze::parallel::LayerShare;
+use phaze::parallel::Parameters;
 use phaze::parallel::Repeats;
 use phaze::parallel::Setting;
 use phaze::parallel::modes;
@@ -260,60 +266,111 @@ fn parameters_gradients_and_state_are_those_of_calculon() {
     }
 }
 
+/// A model of `SimuMax`: without biases of routers, its vocabulary padded at every width.
+fn simulated(line: &Value) -> Spec {
+    let sizes = &line["model_config"];
+    let of = |key| number(sizes, key);
+    let some = |key: &str| sizes[key].as_u64();
+    let layers = number(line, "layers");
+    let (mlp, head) = (of("intermediate_size"), of("head_size"));
+    let shape = [of("hidden_size"), of("head_num"), of("kv_head_num"), head, mlp, layers];
+    let spec = Spec { vocabulary: of("vocab_size"), ..spec(Family::Decoder, shape) };
+    let experts = some("expert_num").map(|count| Experts {
+        count,
+        chosen: of("topk"),
+        mlp: some("moe_ffn_hidden_size").unwrap_or(mlp),
+        shared: some("moe_shared_expert_intermediate_size"),
+        shared_is_weighted: false,
+        biases: false,
+        router_bias: RouterBias::None,
+        load_per_mille: 1000,
+        groups: None,
+    });
+    let dense = some("dense_layers").unwrap_or(0);
+    let variant = |layer| Variant { experts: layer >= dense, ..Variant::PLAIN };
+    let latent = some("kv_lora_rank").map(|kv| Latent {
+        query: some("q_lora_rank"),
+        kv,
+        value: of("v_head_dim"),
+    });
+    let rotary = some("qk_pos_emb_head_dim").unwrap_or(head);
+    Spec {
+        variants: (0..layers).map(variant).collect(),
+        experts,
+        latent,
+        head: some("qk_head_dim").map_or(head, |unplaced| unplaced + rotary),
+        rotary,
+        mlp: if experts.is_some() && dense == 0 { 0 } else { mlp },
+        ..spec
+    }
+}
+
+/// The layers of a stage of `SimuMax`, by their places, embedding and head among them.
+fn layers_of(line: &Value, stage: &str) -> Range<usize> {
+    let how = |key| number(&line["strategy"], key);
+    let small = |n: u64| usize::try_from(n).unwrap();
+    let (layers, stages) = (small(number(line, "layers")), small(how("pp_size")));
+    let given = |key: &str| line["strategy"][key].as_u64().map(small);
+    let first = given("num_layers_in_first_pipeline_stage").unwrap_or(layers / stages);
+    let last = given("num_layers_in_last_pipeline_stage").unwrap_or(layers / stages);
+    match stage {
+        "only_stage" => 0..layers + 2,
+        "first_stage" => 0..1 + first,
+        "last_stage" => 1 + layers - last..layers + 2,
+        // Any inner stage: the second.
+        _ => 1 + first..1 + first + (layers - first - last) / (stages - 2),
+    }
+}
+
 #[test]
-fn parameters_gradients_and_state_of_dense_models_are_those_of_simumax() {
+fn parameters_gradients_and_state_of_layers_and_experts_are_those_of_simumax() {
     let lines = lines("simumax");
-    assert_eq!(lines.len(), 12);
+    assert_eq!(lines.len(), 30);
     let bytes = ParameterBytes {
         weight: Bytes(2),
         gradient: Bytes(4),
         reduced: Bytes(4),
         state: Bytes(12),
     };
-    let mut n_stages = 0;
+    let (mut n_stages, mut n_with_experts) = (0, 0);
     for line in &lines {
-        let (sizes, how) = (&line["model_config"], &line["strategy"]);
-        let of = |key| number(sizes, key);
-        let layers = number(line, "layers");
-        let shape = [
-            of("hidden_size"),
-            of("head_num"),
-            of("kv_head_num"),
-            of("head_size"),
-            of("intermediate_size"),
-            layers,
-        ];
-        let spec = Spec { vocabulary: of("vocab_size"), ..spec(Family::Llama, shape) };
-        let how = |key| number(how, key);
-        let (width, stages) = (how("tp_size"), how("pp_size"));
+        let spec = simulated(line);
+        let how = |key| number(&line["strategy"], key);
+        let (width, stages, world) = (how("tp_size"), how("pp_size"), how("world_size"));
+        let has_experts = spec.experts.is_some();
         let setting = Setting {
             sequence: how("seq_len"),
             tensor_parallel: width,
             sequence_parallel: width > 1,
             context: how("cp_size"),
+            expert: if has_experts { how("ep_size") } else { 1 },
+            expert_tensor: if has_experts { how("etp_size") } else { 1 },
             ..Setting::ALONE
         };
         let share = shard(&families::build(&spec), setting).unwrap();
-        let [embedding, layer, head] = [0, 1, 2].map(|kind| share.kinds[kind].parameters);
-        // Replicas along the data and the context axis together.
-        let replicas = how("world_size") / width / stages;
         let zero = Zero::of_stage(usize::try_from(how("zero_state")).unwrap()).unwrap();
+        // Replicas along the data and the context axis together, and those of experts.
+        let dense = Sharding::new(zero, world / width / stages);
+        let experts = Sharding::new(zero, world / stages / setting.expert_devices());
         for (stage, expected) in line["model_mem"].as_object().unwrap() {
-            let ends = match &stage[..] {
-                "only_stage" => embedding + head,
-                "first_stage" => embedding,
-                "last_stage" => head,
-                _ => 0,
-            };
-            let parameters = layers / stages * layer + ends;
-            let held = Sharding::new(zero, replicas).held(parameters, bytes);
+            let kinds = share.sequence[layers_of(line, stage)].iter();
+            let held: Parameters = kinds.map(|&kind| share.kinds[kind].by_replicas()).sum();
             let case = format!("case {}, {stage}", number(line, "case"));
-            assert_eq!(held.weights.0, number(expected, "weight_bytes"), "{case}");
-            assert_eq!(held.gradients.0, number(expected, "grad_bytes"), "{case}");
-            assert_eq!(held.state.0, number(expected, "state_bytes"), "{case}");
-            assert_eq!(held.total().0, number(expected, "model_mem"), "{case}");
+            let mut total = 0;
+            for (part, held) in [
+                ("dense", dense.held(held.dense, bytes)),
+                ("experts", experts.held(held.experts, bytes)),
+            ] {
+                let said = |key| number(&expected[part], key);
+                assert_eq!(held.weights.0, said("weight_bytes"), "{case}, {part}");
+                assert_eq!(held.gradients.0, said("grad_bytes"), "{case}, {part}");
+                assert_eq!(held.state.0, said("state_bytes"), "{case}, {part}");
+                total += held.total().0;
+            }
+            assert_eq!(total, number(expected, "model_mem"), "{case}");
             n_stages += 1;
+            n_with_experts += usize::from(held.experts > 0);
         }
     }
-    assert_eq!(n_stages, 19);
+    assert_eq!((n_stages, n_with_experts), (56, 37));
 }

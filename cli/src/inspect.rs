@@ -14,6 +14,7 @@ use super::model_args::LARGEST_MICRO_BATCH;
 use super::model_args::LARGEST_WIDTH;
 use phaze::ask::inspect::InspectRequest;
 use phaze::ask::training::layer_named;
+use phaze::input::imbalance;
 use phaze::input::model_file;
 use phaze::model::Module;
 use phaze::model::Optimizer;
@@ -42,6 +43,17 @@ pub struct Args {
     /// gathered, or tokens are exchanged for heads
     #[arg(long, value_name = "HOW", default_value = "ring", value_parser = context_kind())]
     context_kind: ContextKind,
+    /// Devices among which the experts of each layer are dealt out
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_WIDTH))]
+    expert_parallel: u64,
+    /// Devices that share each expert [default: as many as share a layer]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_WIDTH))]
+    expert_tensor: Option<u64>,
+    /// How much more than an even load the fullest device of a mixture of experts has: 1.2
+    #[arg(long, value_name = "FACTOR")]
+    imbalance: Option<f64>,
     /// Modules that the backward pass repeats
     #[arg(long, value_name = "MODULE,…", value_delimiter = ',', value_parser = module())]
     repeat: Vec<Module>,
@@ -73,7 +85,10 @@ pub struct Args {
 impl Args {
     /// Answers on standard output.
     pub fn run(&self) -> Result<Exit, Refusal> {
-        let model = self.model.load()?;
+        let mut model = self.model.load()?;
+        if let Some(factor) = self.imbalance {
+            imbalance::give(&mut model, factor, "--imbalance")?;
+        }
         if let Some(path) = &self.export {
             files::write(path, model_file::text(&model).as_bytes())?;
         }
@@ -85,6 +100,8 @@ impl Args {
             ),
             context_parallel: self.context_parallel,
             context_kind: self.context_kind,
+            expert_parallel: self.expert_parallel,
+            expert_tensor: self.expert_tensor,
             repeat: self.repeat.clone(),
             causal: self.causal,
             element_bytes: self.element_bytes,

@@ -79,6 +79,19 @@ pub struct Args {
     #[arg(long, value_name = "N,…", value_delimiter = ',',
           value_parser = clap::value_parser!(u64).range(1..=LARGEST_WIDTH))]
     context_parallel: Option<Vec<u64>>,
+    /// Devices among which experts are dealt out: the degrees to choose from [default: what the model
+    /// allows]
+    #[arg(long, value_name = "N,…", value_delimiter = ',',
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_WIDTH))]
+    expert_parallel: Option<Vec<u64>>,
+    /// Devices that share each expert: the degrees to choose from [default: 1, and the width]
+    #[arg(long, value_name = "N,…", value_delimiter = ',',
+          value_parser = clap::value_parser!(u64).range(1..=LARGEST_WIDTH))]
+    expert_tensor: Option<Vec<u64>>,
+    /// How much more than an even load the fullest device of a mixture of experts has: 1.2
+    /// [default: what the configuration says, or 1.0]
+    #[arg(long, value_name = "FACTOR")]
+    imbalance: Option<f64>,
     /// What replicas share: nothing, optimizer state, gradients too, weights too [default: all four
     /// without a pipeline, 0 and 1 with one]
     #[arg(long, value_name = "0..3", value_parser = clap::value_parser!(u64).range(0..=3))]
@@ -100,7 +113,7 @@ pub struct Args {
     /// How the time of a batch is counted [default: 1f1b, or published with --published]
     #[arg(long, value_name = "MODEL")]
     time_model: Option<TimeModelChoice>,
-    /// A strategy, or a part of one: t=8,sp,c=2:ring,p=8,v=3,d=8,b=1,zero=1,recompute=selective,
+    /// A strategy, or a part of one: t=8,sp,c=2:ring,e=8,x=1,p=8,v=3,d=8,b=1,zero=1,recompute=selective,
     /// cut=even,order=tp-cp-pp-dp; what is not given is searched
     #[arg(long, value_name = "WORD,…")]
     strategy: Option<String>,
@@ -119,7 +132,8 @@ pub struct Args {
     /// profile per line and gets one answer per line, `-` reads one from standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "seq", "attention", "sequence_parallel", "devices", "nodes", "global_batch", "batch_tokens",
-        "micro_batch", "tensor_parallel", "context_parallel", "zero", "reserve", "launchable",
+        "micro_batch", "tensor_parallel", "context_parallel", "expert_parallel",
+        "expert_tensor", "imbalance", "zero", "reserve", "launchable",
         "optimizer", "strategy", "precision", "ideal", "efficiency", "fit", "published", "design", "tensor_cores", "width", "depth",
         "vector_cores", "vector_width", "local_kib", "glb_mib", "hbm_gib",
     ])]
@@ -245,6 +259,9 @@ impl Args {
             micro_batches: self.micro_batch.clone(),
             tensor_parallel: self.tensor_parallel.clone(),
             context_parallel: self.context_parallel.clone(),
+            expert_parallel: self.expert_parallel.clone(),
+            expert_tensor: self.expert_tensor.clone(),
+            imbalance: self.imbalance,
             zero: self.zero,
             recompute: self.recompute.map(place::RecomputeChoice::from),
             reserve: self.reserve.map(|percent| percent / 100.0),

@@ -106,6 +106,16 @@ pub struct Asked {
     /// Context-parallel degrees to choose from [default: 1, and 2,4,8,16 beyond 8192 tokens]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     context_parallel: Option<Vec<u64>>,
+    /// Degrees in which experts are dealt out, to choose from [default: what the models allow]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    expert_parallel: Option<Vec<u64>>,
+    /// Degrees in which each expert is divided, to choose from [default: 1]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    expert_tensor: Option<Vec<u64>>,
+    /// How much more than an even load the fullest device of a mixture of experts has: 1.2
+    /// [default: what configurations say, or 1.0]
+    #[arg(long, value_name = "FACTOR")]
+    imbalance: Option<f64>,
     /// What replicas share: nothing, optimizer state, gradients too, weights too [default: all four
     /// without a pipeline, 0 and 1 with one]
     #[arg(long, value_name = "0..3")]
@@ -378,6 +388,9 @@ impl Asked {
         job.micro_batches.clone_from(&self.micro_batch);
         job.tensor_parallel.clone_from(&self.tensor_parallel);
         job.context_parallel.clone_from(&self.context_parallel);
+        job.expert_parallel.clone_from(&self.expert_parallel);
+        job.expert_tensor.clone_from(&self.expert_tensor);
+        job.imbalance = self.imbalance;
         job.zero = self.zero;
         job.recompute.clone_from(&self.recompute);
         job.strategy.clone_from(&self.strategy);

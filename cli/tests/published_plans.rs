@@ -19,6 +19,12 @@ const RUNS: &[&str] = &[
     "llama3-405b --design h100-sxm --devices 16384 --seq 131072 --launchable any \
      --strategy t=8,sp,p=16,c=16,zero=2,b=1",
     "gpt3-175b --design h100-sxm --devices 128 --seq 2048 --strategy t=4,sp,p=8,v=6,zero=1,b=1",
+    // DeepSeek-V3 as it was trained, 1F1B in the place of its own schedule.
+    "deepseek-v3 --design h800-sxm --devices 2048 --seq 4096 --global-batch 15360 \
+     --strategy t=1,c=1,p=16,e=64,x=1,zero=1,b=1,v=1,recompute=layernorm+mla_up_proj+moe_act",
+    // The same model by the recipe of Megatron-Bridge.
+    "deepseek-v3 --design h100-sxm --devices 1024 --seq 4096 --global-batch 8192 \
+     --strategy t=2,sp,c=1,p=8,v=4,e=64,x=1,zero=1,b=1,recompute=mla_up_proj+mlp",
 ];
 
 /// Korthikanti et al., 2023, table 5: model, devices, batch, micro-batch and degrees; each was run

@@ -24,6 +24,10 @@ pub struct InspectRequest {
     pub context_parallel: u64,
     /// How their tokens attend to each other's.
     pub context_kind: ContextKind,
+    /// Devices among which the experts of each layer are dealt out.
+    pub expert_parallel: u64,
+    /// Devices that share each expert; `None` for as many as share a layer.
+    pub expert_tensor: Option<u64>,
     /// Modules that the backward pass repeats.
     pub repeat: Vec<Module>,
     /// Whether what a causal mask hides is left out.
@@ -47,7 +51,12 @@ impl InspectRequest {
             Field::new(&verb, key).whole(found, 1, most)
         };
         let context_parallel = whole("context_parallel", 1, LARGEST_DEGREE)?;
+        let expert_parallel = whole("expert_parallel", 1, LARGEST_DEGREE)?;
         let element_bytes = whole("element_bytes", 2, 8)?;
+        let expert_tensor = given.take::<u64>("expert_tensor")?;
+        let expert_tensor = expert_tensor
+            .map(|found| Field::new(&verb, "expert_tensor").whole(found, 1, LARGEST_DEGREE))
+            .transpose()?;
         let kinds = ContextKind::ALL.map(|known| (known.name(), known));
         let optimizers = Optimizer::ALL.map(|known| (known.name(), known));
         let repeat = given.take::<Vec<String>>("repeat")?.unwrap_or_default();
@@ -55,6 +64,8 @@ impl InspectRequest {
         let request = Self {
             training,
             context_parallel,
+            expert_parallel,
+            expert_tensor,
             context_kind: given.word("context_kind", &kinds)?.unwrap_or(ContextKind::ALL[0]),
             repeat,
             causal: given.switch("causal")?,
@@ -70,13 +81,16 @@ impl InspectRequest {
     /// # Errors
     /// That it cannot be trained so.
     pub fn inspection<'a>(&self, model: &'a Model, name: &str) -> Result<Inspection<'a>, Refusal> {
+        let training = self.training.setting(model);
         let setting = Setting {
             context: self.context_parallel,
             context_kind: self.context_kind,
+            expert: self.expert_parallel,
+            expert_tensor: self.expert_tensor.unwrap_or(training.expert_tensor),
             repeated: self.repeat.iter().copied().collect(),
             masked: if self.causal { Masked::Skipped } else { Masked::Computed },
             element: Bytes(self.element_bytes),
-            ..self.training.setting(model)
+            ..training
         };
         let optimizer = self.optimizer.unwrap_or(self.training.conventions().optimizer);
         Inspection::new(model, setting, optimizer)

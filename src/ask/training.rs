@@ -69,6 +69,7 @@ impl TrainingRequest {
             element: Bytes(2),
             ..Setting::ALONE
         }
+        .with_experts_as_layers(&model.spec)
     }
 }
 

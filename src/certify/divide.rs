@@ -14,6 +14,7 @@ use crate::parallel::is_legal;
 use crate::parallel::legal_widths;
 use crate::parallel::shard;
 use crate::parallel::zero::ParameterBytes;
+use crate::parallel::zero::Sharers;
 use crate::parallel::zero::Zero;
 use crate::parallel::zero::with_exchanges;
 use crate::plan::Limits;
@@ -81,6 +82,8 @@ impl Asked<'_> {
             sequence_parallel: strategy.sequence_parallel,
             context: strategy.context_parallel,
             context_kind: strategy.context_kind,
+            expert: strategy.expert_parallel,
+            expert_tensor: strategy.expert_tensor,
             attention: self.attention,
             repeated: strategy.repeated,
             masked: self.masked,
@@ -95,10 +98,12 @@ impl Asked<'_> {
         Ok(match strategy.zero {
             Zero::Nothing | Zero::State => share,
             zero @ (Zero::Gradients | Zero::Weights) => {
-                let replicas = strategy.data_parallel.saturating_mul(share.setting.context);
+                let copies = strategy.data_parallel;
+                let replicas = copies.saturating_mul(share.setting.context);
                 let shards = strategy.shards.map_or(replicas, |shards| shards.min(replicas));
                 let bytes = ParameterBytes::new(self.optimizer, &self.stack);
-                with_exchanges(&share, zero, shards, bytes)
+                let sharers = Sharers::of(&share.setting, copies, shards);
+                with_exchanges(&share, zero, sharers, bytes)
             }
         })
     }
@@ -136,6 +141,21 @@ impl Asked<'_> {
         of_network.into_iter().filter(|&scope| may_idle || scope == self.devices).collect()
     }
 
+    /// How experts may be dealt out, and divided each: whole, as layers of this width are, or as
+    /// the only choice says.
+    pub fn experts(&self, width: u64) -> Vec<(u64, u64)> {
+        let StrategySpace { expert_parallel, expert_tensor, .. } = self.space;
+        let mut found = Vec::new();
+        for &dealt in expert_parallel {
+            for &each in expert_tensor {
+                if expert_tensor.len() == 1 || [1, width].contains(&each) {
+                    found.push((dealt, each));
+                }
+            }
+        }
+        found
+    }
+
     /// Every legal way to divide the layers.
     fn settings(&self) -> Vec<Setting> {
         let space = self.space;
@@ -155,13 +175,22 @@ impl Asked<'_> {
                                 sequence_parallel: *scattered && tensor_parallel > 1,
                                 context,
                                 context_kind,
+                                expert: 1,
+                                expert_tensor: 1,
                                 attention: self.attention,
                                 repeated,
                                 masked: self.masked,
                                 element: self.element,
                                 stack: self.stack,
                             });
-                            found.extend(each);
+                            for setting in each {
+                                let degrees = self.experts(tensor_parallel).into_iter();
+                                found.extend(degrees.map(|(expert, expert_tensor)| Setting {
+                                    expert,
+                                    expert_tensor,
+                                    ..setting
+                                }));
+                            }
                         }
                     }
                 }
@@ -183,7 +212,8 @@ impl Asked<'_> {
         let settings = self.settings();
         let mut found = Vec::new();
         for devices in self.scopes(of_network) {
-            for setting in settings.iter().filter(|setting| setting.devices() <= devices) {
+            let fits = |setting: &&Setting| least_copies(setting) * setting.devices() <= devices;
+            for setting in settings.iter().filter(fits) {
                 let share = shard(self.model, *setting).map_err(|reason| reason.to_string())?;
                 found.push(Divided { share, devices });
             }
@@ -195,7 +225,46 @@ impl Asked<'_> {
     }
 }
 
+/// The fewest copies of a pipeline in which every expert is held equally often; so do multiples.
+fn least_copies(setting: &Setting) -> u64 {
+    let owners = setting.expert * setting.expert_tensor;
+    let each = setting.tensor_parallel * setting.context;
+    (1..=owners).find(|copies| (copies * each).is_multiple_of(owners)).unwrap_or(owners)
+}
+
 impl Divided {
+    /// Whether there are experts to hold.
+    fn has_experts(&self) -> bool {
+        self.share.kinds.iter().any(|kind| kind.expert_parameters > 0)
+    }
+
+    /// The most devices that hold the same, in so many copies of a pipeline: of experts, or of all
+    /// else.
+    pub fn replicas(&self, copies: u64) -> u64 {
+        let Setting { context, .. } = self.share.setting;
+        (copies * context).max(self.expert_replicas(copies))
+    }
+
+    /// How many devices hold the same experts, in so many copies of a pipeline.
+    pub fn expert_replicas(&self, copies: u64) -> u64 {
+        let Setting { tensor_parallel, context, expert, expert_tensor, .. } = self.share.setting;
+        let devices = tensor_parallel * context * copies;
+        if self.has_experts() { devices / (expert * expert_tensor) } else { 1 }
+    }
+
+    /// Whether so many copies of a pipeline hold every expert equally often.
+    pub fn holds_experts_evenly(&self, copies: u64) -> bool {
+        copies.is_multiple_of(least_copies(&self.share.setting))
+    }
+
+    /// Whether replicas that share are in groups of `shards`, and those of experts in as many.
+    pub fn are_even(&self, copies: u64, shards: u64) -> bool {
+        let replicas = copies * self.share.setting.context;
+        let groups = (replicas / shards).max(1);
+        replicas.is_multiple_of(shards)
+            && (!self.has_experts() || self.expert_replicas(copies).is_multiple_of(groups))
+    }
+
     /// Devices that each rank takes: all layers of a model are divided alike.
     pub fn devices_per_rank(&self) -> u64 {
         let Setting { tensor_parallel, context, .. } = self.share.setting;
@@ -230,7 +299,12 @@ impl Divided {
                 vec![room]
             };
             for data_parallel in copies.into_iter().filter(|n| (least..=most).contains(n)) {
-                let replicas = data_parallel * setting.context;
+                if !data_parallel.is_multiple_of(least_copies(setting)) {
+                    continue;
+                }
+                let replicas = self.replicas(data_parallel);
+                let even =
+                    asked.space.shards.is_none_or(|shards| self.are_even(data_parallel, shards));
                 let sharded = |zero: Zero| Some(Sharded { zero, data_parallel, ranks });
                 let zeros = space.zero_with(ranks);
                 let inside = || zeros.iter().copied().filter(|&zero| zero >= Zero::Gradients);
@@ -238,7 +312,7 @@ impl Divided {
                     // Alone, a replica has nobody to share with, whatever it is asked to share.
                     let only_inside = !zeros.is_empty() && inside().count() == zeros.len();
                     found.extend(only_inside.then(|| sharded(Zero::Nothing)));
-                } else if replicas.is_multiple_of(space.shards.unwrap_or(replicas)) {
+                } else if even {
                     found.extend(inside().map(sharded));
                 }
             }
@@ -275,7 +349,8 @@ impl Divided {
         if space.framework.may_idle() {
             most = most.min(micro_batches);
         } else {
-            let whole = self.devices.is_multiple_of(each) && room > 0;
+            let whole =
+                self.devices.is_multiple_of(each) && room > 0 && self.holds_experts_evenly(room);
             if !whole || !micro_batches.is_multiple_of(room) {
                 return None;
             }

@@ -60,6 +60,9 @@ pub fn of_batch(batch: &Batch) -> Energy {
     let Batch { profile, job, placement, costs, place, .. } = batch;
     let replicas = placement.data_parallel * profile.context;
     let shards = placement.shards.unwrap_or(replicas);
+    let owners = profile.expert_devices.unwrap_or(profile.width);
+    let of_experts = (profile.width * replicas / owners).max(1);
+    let expert_shards = (of_experts * shards / replicas).max(1);
     let mut computing = Energy::ZERO;
     let mut stepping = Energy::ZERO;
     for (stage, layers) in placement.pipeline.stages().enumerate() {
@@ -69,24 +72,42 @@ pub fn of_batch(batch: &Batch) -> Energy {
             let [forward, backward] = batch.passes[profile.sequence[layer]];
             computing += forward * (1 + u64::from(again)) + backward;
         }
-        let parameters: u64 = layers.iter().map(|&layer| profile.layer(layer).parameters).sum();
+        let [parameters, experts] = totals(profile, layers);
         let own = match placement.zero {
-            Zero::Nothing => parameters,
-            Zero::State | Zero::Gradients | Zero::Weights => parameters.div_ceil(shards),
+            Zero::Nothing => parameters + experts,
+            // Held by the same devices, both are shared as one.
+            _ if of_experts == replicas => (parameters + experts).div_ceil(shards),
+            _ => parameters.div_ceil(shards) + experts.div_ceil(expert_shards),
         };
         let step = batch.optimizer.step_by(place.chip.efficiency().kernels, own);
         let step = price(&step, *place, Use::Spread, None);
         stepping += step.map_or(Energy::ZERO, |step| step.energy);
     }
     let per_byte = u128::from(place.chip.vector(Use::Spread).network_fj_per_byte);
-    let moved = sent(batch) * u128::from(profile.context) + exchanged(batch, replicas, shards);
+    let every: Vec<usize> = (0..profile.n_layers()).collect();
+    let [dense, experts] = totals(profile, &every);
+    let moved =
+        sent(batch) * u128::from(profile.context) + exchanged(batch, dense, replicas, shards);
+    let of_experts = exchanged(batch, experts, of_experts, expert_shards);
     // A microwatt for a picosecond is a thousandth of a femtojoule.
     let time = costs.time_per_batch.min(u128::from(u64::MAX));
     let at_rest = Energy(place.chip.static_power_uw() * time / 1000) * costs.devices;
     computing * job.micro_batches * (profile.width * profile.context)
         + Energy(moved * per_byte) * profile.width
+        + Energy(of_experts * per_byte) * owners
         + stepping * profile.width * replicas
         + at_rest
+}
+
+/// Parameters of these layers on one device: all but those of experts, and those.
+fn totals(profile: &Profile, layers: &[usize]) -> [u64; 2] {
+    let mut found = [0; 2];
+    for &layer in layers {
+        let layer = profile.layer(layer);
+        found[0] += layer.parameters - layer.expert_parameters;
+        found[1] += layer.expert_parameters;
+    }
+    found
 }
 
 /// Bytes between the stages of all pipelines, for one device of those that share a sequence: each
@@ -104,9 +125,9 @@ fn sent(batch: &Batch) -> u128 {
 /// Bytes of gradients and weights among replicas after the passes, for all of them together: in a
 /// ring of n a reduction or a gathering moves n − 1 times the tensor, a sum for all twice that.
 /// Where `shards` share, each of their groups has a ring, and the copies of a shard another.
-fn exchanged(batch: &Batch, replicas: u64, shards: u64) -> u128 {
-    let Batch { profile, job, placement, .. } = batch;
-    let parameters: u128 = profile.layers().map(|layer| u128::from(layer.parameters)).sum();
+fn exchanged(batch: &Batch, parameters: u64, replicas: u64, shards: u64) -> u128 {
+    let Batch { job, placement, .. } = batch;
+    let parameters = u128::from(parameters);
     let gradients = parameters * u128::from(job.per_parameter.reduced());
     let weights = parameters * u128::from(job.per_parameter.weight);
     let (replicas, shards) = (u128::from(replicas), u128::from(shards.max(1)));

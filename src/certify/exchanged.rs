@@ -1,8 +1,11 @@
 //! What replicas exchange at the least, whatever the cut (docs/search.md, step 4).
 
+use std::ops::RangeInclusive;
+
 use crate::hardware::Cluster;
 use crate::hardware::network::Exchange;
 use crate::model::op::CollectiveKind;
+use crate::parallel::Setting;
 use crate::parallel::zero::ParameterBytes;
 use crate::parallel::zero::Zero;
 use crate::plan::Buckets;
@@ -45,19 +48,32 @@ impl Exchanged {
         let one_by_one = buckets == Buckets::Layers && asked.space.shards.is_none();
         let context = divided.share.setting.context;
         let published = asked.time_model == TimeModel::Published;
-        if published || !one_by_one || fewest * context < 2 {
+        if published || !one_by_one {
             return Self::default();
         }
         let bytes = ParameterBytes::new(asked.optimizer, &asked.stack);
-        let members = fewest * context..=most * context;
-        let stride = divided.share.setting.tensor_parallel;
+        let Setting { tensor_parallel: width, expert, expert_tensor, .. } = divided.share.setting;
+        let owners = expert * expert_tensor;
+        let of_experts = divided.expert_replicas(fewest)..=divided.expert_replicas(most);
+        let of_rest = fewest * context..=most * context;
         let totals = |kind: CollectiveKind, each: Bytes| {
-            let of_layer = |layer: &usize| {
-                let size = each * divided.share.kinds[*layer].parameters;
+            let among = |parameters: u64, stride: u64, members: &RangeInclusive<u64>| {
                 let topology = cluster.network.topology();
                 let exchange = Exchange::Collective(kind);
-                let time = topology.least(exchange, size, stride, members.clone(), cluster.devices);
-                time.0 as f64
+                let (size, members) = (each * parameters, members.clone());
+                if parameters == 0 || *members.start() < 2 {
+                    return 0.0;
+                }
+                topology.least(exchange, size, stride, members, cluster.devices).0 as f64
+            };
+            let of_layer = |layer: &usize| {
+                let layer = &divided.share.kinds[*layer];
+                if owners == width {
+                    // The same devices hold the same of both: they exchange all at once.
+                    return among(layer.parameters, width, &of_rest);
+                }
+                let dense = layer.parameters - layer.expert_parameters;
+                among(dense, width, &of_rest) + among(layer.expert_parameters, owners, &of_experts)
             };
             let sequence = &divided.share.sequence;
             let all = sequence.iter().map(of_layer).sum();

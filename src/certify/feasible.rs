@@ -133,14 +133,17 @@ impl<'a> Holding<'a> {
     fn shape(&self, ranks: u64, zero: Zero, recompute: Recompute) -> Option<Shape> {
         let Asked { space, .. } = *self.asked;
         let (least, most) = self.divided.pipelines(self.asked, self.sharded, ranks)?;
-        let context = self.divided.share.setting.context;
-        let shares = |copies: u64| zero > Zero::Nothing && copies * context > 1;
-        // Groups that share are even.
+        let shares = |copies: u64| zero > Zero::Nothing && self.divided.replicas(copies) > 1;
+        // Groups that share are even, and every expert is held equally often.
         let even = |copies: &u64| {
-            let shards = space.shards.filter(|_| shares(*copies)).unwrap_or(1);
-            (copies * context).is_multiple_of(shards)
+            let shards = space.shards.filter(|_| shares(*copies));
+            shards.is_none_or(|shards| self.divided.are_even(*copies, shards))
         };
-        let data_parallel = (least..=most).rev().take(MOST_TRIED).find(even)?;
+        let data_parallel = (least..=most)
+            .rev()
+            .filter(|&copies| self.divided.holds_experts_evenly(copies))
+            .take(MOST_TRIED)
+            .find(even)?;
         let zero = if shares(data_parallel) { zero } else { Zero::Nothing };
         let shape = Shape {
             data_parallel,
@@ -162,6 +165,8 @@ impl<'a> Holding<'a> {
             sequence_parallel: setting.sequence_parallel,
             context_parallel: setting.context,
             context_kind: setting.context_kind,
+            expert_parallel: setting.expert,
+            expert_tensor: setting.expert_tensor,
             pipeline: shape.ranks as u64,
             schedule: shape.schedule,
             data_parallel: shape.data_parallel,

@@ -2,6 +2,7 @@
 
 use crate::parallel::Order;
 use crate::parallel::frameworks::CutShape;
+use crate::parallel::frameworks::ExpertShape;
 use crate::parallel::frameworks::PlanShape;
 use crate::parallel::frameworks::RepeatedLayers;
 use crate::parallel::zero::Zero;
@@ -41,6 +42,8 @@ fn divided(path: &str, asked: &Asked, strategy: &Strategy) -> Verdict {
     // Alone, a device exchanges no tokens: the first kind stands for all.
     let n_kinds = if strategy.context_parallel == 1 { 1 } else { space.context_kinds.len() };
     one_of(at("context_kind"), &strategy.context_kind, &space.context_kinds[..n_kinds])?;
+    let experts = (strategy.expert_parallel, strategy.expert_tensor);
+    one_of(at("expert_parallel"), &experts, &asked.experts(strategy.tensor_parallel))?;
     one_of(at("micro_batch"), &strategy.micro_batch, &space.micro_batches)?;
     one_of(at("repeated"), &strategy.repeated, &space.repeated)
 }
@@ -74,9 +77,15 @@ fn shared(path: &str, asked: &Asked, strategy: &Strategy) -> Verdict {
     let at = |field: &str| format!("{path}.{field}");
     let space = asked.space;
     let replicas = strategy.data_parallel.saturating_mul(strategy.context_parallel);
+    let owners = strategy.expert_parallel.saturating_mul(strategy.expert_tensor).max(1);
+    let of_experts = replicas.saturating_mul(strategy.tensor_parallel) / owners;
+    let has_experts = asked.model.spec.experts.is_some();
     // Alone, a replica has nobody to share with.
-    let allowed =
-        if replicas == 1 { &[Zero::Nothing][..] } else { space.zero_with(strategy.pipeline) };
+    let allowed = if replicas == 1 && !(has_experts && of_experts > 1) {
+        &[Zero::Nothing][..]
+    } else {
+        space.zero_with(strategy.pipeline)
+    };
     one_of(at("zero"), &strategy.zero, allowed)?;
     if strategy.zero >= Zero::Gradients {
         let allowed = asked.may_exchange_inside(strategy.data_parallel);
@@ -129,6 +138,12 @@ pub fn shape(asked: &Asked, strategy: &Strategy, repeated: RepeatedLayers) -> Pl
         sequence_parallel: strategy.sequence_parallel,
         context: strategy.context_parallel,
         context_kind: strategy.context_kind,
+        experts: spec.experts.map(|experts| ExpertShape {
+            count: experts.count,
+            mlp: experts.mlp,
+            parallel: strategy.expert_parallel,
+            tensor: strategy.expert_tensor,
+        }),
         pipeline: strategy.pipeline,
         chunks: strategy.schedule.chunks() as u64,
         group: strategy.schedule.group(),

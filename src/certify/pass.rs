@@ -8,6 +8,7 @@ use crate::estimate::Estimate;
 use crate::estimate::Limit;
 use crate::graph::Dag;
 use crate::hardware::Use;
+use crate::model::Axis;
 use crate::model::op::CoreKind;
 use crate::model::op::Op;
 use crate::model::op::Work;
@@ -43,6 +44,8 @@ pub struct Pass {
     pub energy: Energy,
     /// What its exchanges take on the network.
     pub collectives: Time,
+    /// Of these, what it takes to send rows to their experts and back.
+    pub all_to_all: Time,
     /// Where its time goes.
     pub parts: PassParts,
 }
@@ -100,6 +103,15 @@ pub fn check(
     Ok(Pass {
         time,
         energy: running.iter().map(|op| op.estimate.energy).sum(),
+        all_to_all: {
+            let to_experts = ops.nodes().iter().zip(&running).filter(|(op, _)| match &op.work {
+                Work::Collective(exchange) => {
+                    exchange.axis == Axis::Expert || exchange.axis == Axis::ExpertGroup
+                }
+                _ => false,
+            });
+            to_experts.map(|(_, op)| op.estimate.time).sum()
+        },
         collectives: exchanges.map(|(_, op)| op.estimate.time).sum(),
         parts: parts(ops, &running, makespan, time),
     })

@@ -428,10 +428,19 @@ fn state(asked: &Asked, divided: &Divided, zero: Zero, pipelines: u64) -> u128 {
     let layer = &share.kinds[most_frequent(&share.sequence)];
     let replicas = pipelines * share.setting.context;
     let shards = u128::from(asked.space.shards.unwrap_or(replicas).max(1));
+    // Experts are shared by as many as there can be of them.
+    let of_experts = u128::from(divided.expert_replicas(pipelines).max(1));
     let bytes = ParameterBytes::new(asked.optimizer, &asked.stack);
     let part = |each: u64, from: Zero| {
-        let whole = u128::from(layer.parameters) * u128::from(each);
-        if zero >= from { whole / shards } else { whole }
+        let parts = [
+            (layer.parameters - layer.expert_parameters, shards),
+            (layer.expert_parameters, of_experts),
+        ];
+        let held = parts.map(|(parameters, shards)| {
+            let whole = u128::from(parameters) * u128::from(each);
+            if zero >= from { whole / shards } else { whole }
+        });
+        held[0] + held[1]
     };
     part(bytes.weight.0, Zero::Weights)
         + part(bytes.gradient.0, Zero::Gradients)

@@ -214,6 +214,7 @@ fn profile(share: &Share, layers: &[[Pass; 2]], time_model: TimeModel) -> Profil
         backward: back.time.0,
         collectives: (there.collectives + back.collectives).0,
         backward_collectives: back.collectives.0,
+        all_to_all: (there.all_to_all + back.all_to_all).0,
         ..untimed(share, time_model, stack)
     });
     profile_of(share, kinds.collect())
@@ -236,10 +237,12 @@ pub fn untimed(layer: &LayerShare, time_model: TimeModel, stack: Stack) -> Layer
         forward: 0,
         backward: 0,
         parameters: layer.parameters,
+        expert_parameters: layer.expert_parameters,
         activations: activations.0,
         tensor_parallel: layer.tensor_parallel,
         collectives: 0,
         backward_collectives: 0,
+        all_to_all: 0,
         working: working.0,
         held_on: held_on.0,
         repeatable: is_repeatable(layer),
@@ -269,6 +272,11 @@ pub fn profile_of(share: &Share, kinds: Vec<LayerProfile>) -> Profile {
     Profile {
         width: share.setting.tensor_parallel,
         context: share.setting.context,
+        expert_devices: share
+            .kinds
+            .iter()
+            .any(|kind| kind.expert_parameters > 0)
+            .then(|| share.setting.expert * share.setting.expert_tensor),
         kinds,
         ids: (0..).take(sequence.len()).map(|place: i64| place - before).collect(),
         edges: (1..sequence.len()).map(edge).collect(),

@@ -132,6 +132,7 @@ fn rebuilt(
             optimizer: question.optimizer.name().into(),
             attention: question.attention.name().into(),
             strategy,
+            expert_load_per_mille: ground.model.spec.experts.map(|e| e.load_per_mille),
             flops_per_sequence: flops.0,
             causal_flops_per_sequence: asked.causal_flops_per_sequence(),
             peak_flops_per_second: u64::try_from(chip.peak_in(question.precision))

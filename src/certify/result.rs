@@ -159,6 +159,7 @@ impl Rebuilt<'_> {
                     optimizer: request.optimizer.name().into(),
                     attention: request.attention.name().into(),
                     strategy: held.strategy,
+                    expert_load_per_mille: asked.model.spec.experts.map(|e| e.load_per_mille),
                     flops_per_sequence: model.flops_per_sequence.0,
                     causal_flops_per_sequence: asked.causal_flops_per_sequence(),
                     peak_flops_per_second: u64::try_from(peak).unwrap_or(u64::MAX),

@@ -47,12 +47,16 @@ pub fn strategies(asked: &Asked, degrees: &Degrees, sentence: &str) -> Vec<Strat
         _ => PassOrder::Interleaved { chunks, group },
     };
     let mut found = Vec::new();
-    for (sequence_parallel, context_kind, order, repeated) in rest(asked) {
+    let experts = asked.experts(degrees.tensor_parallel);
+    let each = rest(asked).into_iter().flat_map(|rest| experts.iter().map(move |&e| (rest, e)));
+    for ((sequence_parallel, context_kind, order, repeated), (expert, divided)) in each {
         let strategy = Strategy {
             tensor_parallel: degrees.tensor_parallel,
             sequence_parallel,
             context_parallel: degrees.context_parallel,
             context_kind,
+            expert_parallel: expert,
+            expert_tensor: divided,
             pipeline: degrees.pipeline,
             schedule,
             data_parallel: degrees.data_parallel,

@@ -16,6 +16,7 @@ mod fields;
 pub mod graph;
 pub mod hardware;
 pub mod hf_config;
+pub mod imbalance;
 pub mod jobs;
 mod made_ready;
 pub mod model_file;

@@ -11,6 +11,7 @@ use super::batch::nearest_batch;
 use super::efficiency_choice;
 use super::hardware::Hardware;
 use super::hardware::preset;
+use super::imbalance;
 use super::network;
 use super::numbers::Field;
 use super::source;
@@ -29,11 +30,13 @@ use crate::hardware::Knob;
 use crate::hardware::chip::PublishedFigures;
 use crate::hardware::network::Network;
 use crate::model::Attention;
+use crate::model::Axis;
 use crate::model::Model;
 use crate::model::Precision;
 use crate::parallel::Setting;
 use crate::parallel::frameworks::Framework;
 use crate::parallel::legal_contexts;
+use crate::parallel::legal_expert_degrees;
 use crate::parallel::legal_widths;
 use crate::plan::Basis;
 use crate::plan::Job;
@@ -131,9 +134,11 @@ pub fn question(
     let mut space = conventions.space(micro_batches, widths, attention, framework);
     if !published {
         space.context_parallel = default_contexts(&found, sequence);
+        divide_experts(&mut space, [&found], devices);
     }
     Ok(Question {
         model: Source { name: model.to_owned(), text },
+        imbalance_per_mille: None,
         sequence,
         hardware: Source { name: hardware.to_owned(), text: hardware_text },
         knobs: BTreeMap::new(),
@@ -187,16 +192,43 @@ pub fn default_contexts(model: &Model, sequence: u64) -> Vec<u64> {
     legal_contexts(&model.spec, setting, most)
 }
 
+/// Leaves experts to be dealt out in every way that some model allows and the devices suffice for,
+/// each whole or divided as layers are.
+pub fn divide_experts<'a>(
+    space: &mut StrategySpace,
+    models: impl IntoIterator<Item = &'a Model>,
+    devices: u64,
+) {
+    let mut degrees = Vec::new();
+    let mut divided = Vec::new();
+    for model in models {
+        let legal = |axis| legal_expert_degrees(&model.spec, axis).into_iter();
+        degrees.extend(legal(Axis::Expert).filter(|&degree| degree <= devices));
+        let widths = |degree: &u64| space.tensor_parallel.contains(degree) || *degree == 1;
+        divided.extend(legal(Axis::ExpertTensor).filter(widths));
+    }
+    for (list, found) in
+        [(&mut space.expert_parallel, degrees), (&mut space.expert_tensor, divided)]
+    {
+        *list = found;
+        list.sort_unstable();
+        list.dedup();
+    }
+}
+
 /// Makes a question ready; `file` is what errors refer to.
 ///
 /// # Errors
 /// The first field that makes no sense, with what is allowed.
 pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
     validate(&question, file)?;
-    let model = match &question.model.text {
+    let mut model = match &question.model.text {
         Some(text) => source::model_text(&printable(&question.model.name), text)?,
         None => super::model(&question.model.name)?,
     };
+    if let Some(load) = question.imbalance_per_mille {
+        imbalance::apply(&mut model, load, &Field::new(file, "imbalance_per_mille"))?;
+    }
     deep_enough(&question.space, &model, file)?;
     let Question { hardware, knobs, published, efficiency, .. } = &question;
     let (hardware, chip) =

@@ -542,10 +542,12 @@ impl Width {
                 forward: layer.forward.nearest(scale.time_places)?,
                 backward: layer.backward.nearest(scale.time_places)?,
                 parameters: layer.parameters.up(scale.size_places)?,
+                expert_parameters: 0,
                 activations: layer.activations.up(scale.size_places)?,
                 tensor_parallel: layer.tensor_parallel,
                 collectives: 0,
                 backward_collectives: 0,
+                all_to_all: 0,
                 working: 0,
                 held_on: 0,
                 repeatable: true,
@@ -564,6 +566,7 @@ impl Width {
         };
         Some(Profile {
             width: self.devices,
+            expert_devices: None,
             context: 1,
             kinds,
             sequence,

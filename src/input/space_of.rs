@@ -9,7 +9,7 @@ use crate::plan::Job;
 use crate::plan::Limits;
 use crate::plan::StrategySpace;
 
-/// Combinations of micro-batches, widths and context degrees: each is a model divided anew.
+/// Combinations of micro-batches, widths, context and expert degrees: each is a model divided anew.
 const MOST_WAYS: usize = 20_000;
 
 /// Checks what the rest of the program relies on; `place` is where the space stands in the file.
@@ -27,6 +27,8 @@ pub(super) fn validate(
         ("micro_batches", &space.micro_batches),
         ("tensor_parallel", &space.tensor_parallel),
         ("context_parallel", &space.context_parallel),
+        ("expert_parallel", &space.expert_parallel),
+        ("expert_tensor", &space.expert_tensor),
     ];
     for (name, list) in numbers {
         for &value in list {

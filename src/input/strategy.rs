@@ -18,6 +18,8 @@ enum Word {
     SequenceParallel,
     NotSequenceParallel,
     Context,
+    Expert,
+    ExpertTensor,
     Pipeline,
     Chunks,
     Group,
@@ -32,13 +34,17 @@ enum Word {
 }
 
 /// Every word, by the names that frameworks and papers have for it.
-const WORDS: [(&str, Word); 22] = [
+const WORDS: [(&str, Word); 26] = [
     ("t", Word::Tensor),
     ("tp", Word::Tensor),
     ("sp", Word::SequenceParallel),
     ("no-sp", Word::NotSequenceParallel),
     ("c", Word::Context),
     ("cp", Word::Context),
+    ("e", Word::Expert),
+    ("ep", Word::Expert),
+    ("x", Word::ExpertTensor),
+    ("etp", Word::ExpertTensor),
     ("p", Word::Pipeline),
     ("pp", Word::Pipeline),
     ("v", Word::Chunks),
@@ -90,6 +96,8 @@ pub fn check(given: &GivenStrategy, file: &str) -> Result<(), InputError> {
     for (name, number) in [
         ("t", given.tensor),
         ("c", given.context),
+        ("e", given.expert),
+        ("x", given.expert_tensor),
         ("p", given.pipeline),
         ("v", given.chunks),
         ("g", given.group),
@@ -152,6 +160,8 @@ impl Part<'_> {
                 self.put(&mut given.sequence_parallel, false)
             }
             Word::Context => self.context(given),
+            Word::Expert => self.put(&mut given.expert, self.degree()?),
+            Word::ExpertTensor => self.put(&mut given.expert_tensor, self.degree()?),
             Word::Pipeline => self.put(&mut given.pipeline, self.degree()?),
             Word::Chunks => self.put(&mut given.chunks, self.degree()?),
             Word::Group => self.put(&mut given.group, self.degree()?),

@@ -24,6 +24,7 @@ use crate::parallel::Setting;
 use crate::parallel::Share;
 use crate::parallel::shard;
 use crate::parallel::zero::ParameterBytes;
+use crate::parallel::zero::Sharers;
 use crate::parallel::zero::Zero;
 use crate::parallel::zero::with_exchanges;
 use crate::plan::Buckets;
@@ -71,7 +72,7 @@ pub enum Inexpressible {
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// Experts are not divided yet.
-    #[error("experts divided among {0} devices are not modelled")]
+    #[error("experts dealt out among {0} devices are not held equally often")]
     Experts(u64),
     /// There are more stages than layers.
     #[error("{stages} virtual stages for {layers} layers")]
@@ -205,9 +206,6 @@ impl Prepared {
         micro_batch: u64,
         without: &[Term],
     ) -> Result<Self, Inexpressible> {
-        if run.expert > 1 {
-            return Err(Inexpressible::Experts(run.expert));
-        }
         let lacks = |term: Term| without.contains(&term);
         let given = &machine.physics.efficiency;
         let mut efficiency = Efficiency { kernels: run.kernels, ..*given };
@@ -228,12 +226,17 @@ impl Prepared {
             element: Bytes(machine.physics.element_bytes),
             stack: efficiency.stack(run.precision),
             ..Setting::ALONE
-        };
+        }
+        .with_experts_as_layers(&run.model.spec);
+        let setting = Setting { expert: run.expert, ..setting };
+        if !run.data.is_multiple_of(setting.copies_for_experts()) {
+            return Err(Inexpressible::Experts(run.expert));
+        }
         let mut share = shard(&run.model, setting)?;
         if run.zero >= Zero::Gradients {
-            let replicas = run.data * run.context;
             let bytes = ParameterBytes::new(Optimizer::AdamMixed, &setting.stack);
-            share = with_exchanges(&share, run.zero, replicas, bytes);
+            let sharers = Sharers::all(&share.setting, run.data);
+            share = with_exchanges(&share, run.zero, sharers, bytes);
         }
         let buckets = match efficiency.gradients_hidden {
             Some(per_mille) => Buckets::Hidden { per_mille },

@@ -9,6 +9,8 @@ pub enum Axis {
     Context,
     /// Experts are divided.
     Expert,
+    /// Groups of experts are divided, of which the choice of a token is limited to a few.
+    ExpertGroup,
     /// The elements of each expert are divided.
     ExpertTensor,
     /// The sequences of a batch are divided.
@@ -24,6 +26,7 @@ impl Axis {
             Self::Tensor => "tensor",
             Self::Context => "context",
             Self::Expert => "expert",
+            Self::ExpertGroup => "expert_group",
             Self::ExpertTensor => "expert_tensor",
             Self::Data => "data",
             Self::Pipeline => "pipeline",

@@ -79,6 +79,11 @@ pub enum Dim {
     Rows,
     /// Tokens that visit one expert, as they arrive on one of the devices that share it.
     OwnRows,
+    /// Tokens that visit one expert, of those that one device has.
+    SentRows,
+    /// Tokens that are sent to a group of experts, once for each group, of those that one device
+    /// has.
+    RelayedRows,
     /// Elements between the two matmuls of an expert.
     ExpertMlp,
     /// Elements between the two matmuls of the expert that all tokens visit.
@@ -150,6 +155,8 @@ pub struct Sizes {
     pub routes: u64,
     pub rows: u64,
     pub own_rows: u64,
+    pub sent_rows: u64,
+    pub relayed_rows: u64,
     pub expert_mlp: u64,
     pub shared_mlp: u64,
     pub own: [u64; MOST_OWN],
@@ -191,6 +198,8 @@ impl Sizes {
             Dim::Routes => self.routes,
             Dim::Rows => self.rows,
             Dim::OwnRows => self.own_rows,
+            Dim::SentRows => self.sent_rows,
+            Dim::RelayedRows => self.relayed_rows,
             Dim::ExpertMlp => self.expert_mlp,
             Dim::SharedMlp => self.shared_mlp,
             Dim::One => 1,

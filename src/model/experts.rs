@@ -24,6 +24,19 @@ pub struct Experts {
     /// Thousandths of an even load that the fullest device has: 1,000 where tokens spread evenly,
     /// the capacity factor where rows are filled up to one.
     pub load_per_mille: u64,
+    /// In which groups of experts a token may have its own, where that is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<ExpertGroups>,
+}
+
+/// Groups of experts, of which each token visits a few only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpertGroups {
+    /// How many there are.
+    pub count: u64,
+    /// How many a token's experts are in at most.
+    pub chosen: u64,
 }
 
 /// What the router adds to its logits.
@@ -39,6 +52,25 @@ pub enum RouterBias {
 }
 
 impl Experts {
+    /// Groups of experts that tokens are first sent to, once for each group that they visit, where
+    /// experts are dealt out among so many devices: those groups that several devices have, of which
+    /// tokens visit fewer than experts. One where tokens are sent to their experts at once.
+    pub fn relays(&self, devices: u64) -> u64 {
+        let groups = self.groups.filter(|groups| {
+            groups.chosen < self.chosen.min(groups.count)
+                && devices > groups.count
+                && devices.is_multiple_of(groups.count)
+        });
+        groups.map_or(1, |groups| groups.count)
+    }
+
+    /// Rows that a device with so many tokens sends to groups of experts.
+    pub fn relayed_rows(&self, tokens: u128) -> u64 {
+        let copies = self.groups.map_or(self.chosen, |groups| groups.chosen.min(self.chosen));
+        let loaded = tokens.saturating_mul(u128::from(copies) * u128::from(self.load_per_mille));
+        u64::try_from(loaded.div_ceil(1000)).unwrap_or(u64::MAX)
+    }
+
     /// Rows of each expert where a device has so many tokens of a group of devices that together
     /// have all experts: `shares` is how many times as many tokens the rows come from.
     pub fn rows(&self, tokens: u128, shares: u64) -> u64 {
@@ -79,6 +111,7 @@ mod tests {
             biases: false,
             router_bias: RouterBias::None,
             load_per_mille: 1000,
+            groups: None,
         };
         assert_eq!(even.rows(4096, 1), 1024);
         assert_eq!(even.rows(4096, 4), 4096);

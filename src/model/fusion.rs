@@ -67,28 +67,41 @@ pub struct Groups {
     pub tensor: u64,
     /// Along the context axis.
     pub context: u64,
+    /// Along the expert axis.
+    pub expert: u64,
+    /// Of these, groups of experts that tokens are first sent to; one where they are sent to their
+    /// experts at once.
+    pub expert_groups: u64,
+    /// Along the axis of the elements of each expert.
+    pub expert_tensor: u64,
 }
 
 impl Groups {
     /// One device.
-    pub const ALONE: Self = Self { tensor: 1, context: 1 };
+    pub const ALONE: Self =
+        Self { tensor: 1, context: 1, expert: 1, expert_groups: 1, expert_tensor: 1 };
 
     /// How many devices a group of `axis` has.
     pub fn along(self, axis: Axis) -> u64 {
         match axis {
-            // The devices that share a layer share each of its experts.
-            Axis::Tensor | Axis::ExpertTensor => self.tensor,
+            Axis::Tensor => self.tensor,
             Axis::Context => self.context,
-            Axis::Expert | Axis::Data | Axis::Pipeline => 1,
+            Axis::Expert => self.expert / self.expert_groups,
+            Axis::ExpertGroup => self.expert_groups,
+            Axis::ExpertTensor => self.expert_tensor,
+            Axis::Data | Axis::Pipeline => 1,
         }
     }
 
-    /// How far apart neighbours along `axis` are in device numbers.
+    /// How far apart neighbours along `axis` are in device numbers. The devices that share experts
+    /// are numbered along a grid of their own, laid over the same devices.
     pub fn stride(self, axis: Axis) -> u64 {
         match axis {
             Axis::Tensor | Axis::ExpertTensor => 1,
             Axis::Context => self.tensor,
-            _ => self.tensor * self.context,
+            Axis::Expert => self.expert_tensor,
+            Axis::ExpertGroup => self.expert_tensor * (self.expert / self.expert_groups),
+            Axis::Data | Axis::Pipeline => self.tensor * self.context,
         }
     }
 }

@@ -28,6 +28,7 @@ pub mod shapes;
 pub mod spec;
 
 pub use axis::Axis;
+pub use experts::ExpertGroups;
 pub use experts::Experts;
 pub use experts::Latent;
 pub use experts::RouterBias;

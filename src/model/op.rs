@@ -355,6 +355,14 @@ impl Op {
         }
     }
 
+    /// Whether it sends rows to the devices that have their experts, or back.
+    pub fn sends_to_experts(&self) -> bool {
+        matches!(
+            &self.work,
+            Work::Collective(Collective { axis: Axis::Expert | Axis::ExpertGroup, .. })
+        )
+    }
+
     /// Floating-point operations as published accounts count them: those of matmuls.
     pub fn flops(&self) -> Flops {
         match &self.work {

@@ -79,11 +79,10 @@ fn check_step(graph: &Graph, step: &Step, scale: Scale) {
         &Action::Exchange { axis, there, .. } => {
             let (from, to) = (sum(&step.reads), sum(&step.writes));
             let group = scale.groups.along(axis);
-            let in_rows = step
-                .reads
-                .iter()
-                .chain(&step.writes)
-                .any(|&id| graph.at(id).dims.contains(&Dim::OwnRows));
+            let in_rows = step.reads.iter().chain(&step.writes).any(|&id| {
+                let dims = &graph.at(id).dims;
+                dims.contains(&Dim::OwnRows) || dims.contains(&Dim::SentRows)
+            });
             match there {
                 // Each device rounds its own rows up, and all of them together are rounded once.
                 Some(_) if in_rows => assert!(from.min(to) * group >= from.max(to), "{name}"),

@@ -307,18 +307,24 @@ impl Spec {
             routes: experts.chosen,
             rows,
             own_rows: rows,
+            sent_rows: rows,
+            relayed_rows: experts.relayed_rows(tokens),
             expert_mlp: experts.mlp,
             shared_mlp: experts.shared.unwrap_or(0),
             ..Sizes::default()
         }
     }
 
-    /// What a width must divide for the MLP and all experts to be divided evenly.
+    /// What a width must divide for the MLP, and the expert that all tokens visit, to be divided
+    /// evenly; the heads where there is neither.
     pub fn divisible_mlp(&self) -> u64 {
-        let experts = self.experts.map(|experts| [experts.mlp, experts.shared.unwrap_or(0)]);
-        let sizes = [self.mlp].into_iter().chain(experts.into_iter().flatten());
+        let shared = self.experts.and_then(|experts| experts.shared);
+        let sizes = [self.mlp].into_iter().chain(shared);
         let sizes = sizes.chain(self.own_cut.iter().copied());
-        sizes.fold(0, greatest_common_divisor)
+        match sizes.fold(0, greatest_common_divisor) {
+            0 => self.heads,
+            size => size,
+        }
     }
 
     /// How the layer at a place differs from others, from 0 on.
@@ -358,7 +364,8 @@ fn padded(sizes: &[u64]) -> [u64; MOST_OWN] {
     std::array::from_fn(|at| sizes.get(at).copied().unwrap_or(0))
 }
 
-fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+/// The greatest number that divides both; the other one where one is 0.
+pub(crate) fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
@@ -481,6 +488,7 @@ pub mod examples {
             biases: false,
             router_bias: RouterBias::None,
             load_per_mille: 1000,
+            groups: None,
         };
         let latent = Latent { query: Some(24), kv: 16, value: 8 };
         let decoder = Spec { family: Family::Decoder, norm: Norm::Rms, ..llama.clone() };

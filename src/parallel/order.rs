@@ -20,12 +20,20 @@ pub struct Grid {
     pub data: u64,
     /// Ranks of a pipeline.
     pub pipeline: u64,
+    /// Devices that hold all experts together, each part of them once, where there are experts: they
+    /// are numbered along a grid of their own, laid over the same devices of each rank.
+    pub expert_devices: Option<u64>,
 }
 
 impl Grid {
     /// How many devices the grid takes.
     pub fn devices(&self) -> u64 {
         self.tensor * self.context * self.data * self.pipeline
+    }
+
+    /// How many devices each rank of all pipelines has.
+    pub fn rank_devices(&self) -> u64 {
+        self.tensor * self.context * self.data
     }
 
     /// How many devices there are along an axis; one along an axis that this grid does not have.
@@ -35,7 +43,7 @@ impl Grid {
             Axis::Context => self.context,
             Axis::Data => self.data,
             Axis::Pipeline => self.pipeline,
-            Axis::Expert | Axis::ExpertTensor => 1,
+            Axis::Expert | Axis::ExpertGroup | Axis::ExpertTensor => 1,
         }
     }
 }
@@ -71,6 +79,35 @@ impl Order {
         self.axes().into_iter().take_while(|&inner| inner != axis).map(|a| grid.degree(a)).product()
     }
 
+    /// The devices that hold the same experts; one alone where there are none.
+    ///
+    /// In the grid of experts, those that hold all of them together take the place of the tensor and
+    /// the context axis, and their replicas that of the data axis.
+    pub fn expert_replicas(self, grid: &Grid) -> Group {
+        let Some(owners) = grid.expert_devices else { return Group::ALONE };
+        Group::along(grid.rank_devices() / owners, self.expert_stride(grid))
+    }
+
+    /// How many device numbers lie between neighbours of those that hold the same experts.
+    pub fn expert_stride(self, grid: &Grid) -> u64 {
+        let between = if self.ranks_lie_inside_data() { grid.pipeline } else { 1 };
+        grid.expert_devices.unwrap_or(1).saturating_mul(between)
+    }
+
+    /// Whether both grids give every rank the same devices: the experts of each rank are held
+    /// equally often, and neighbouring ranks are as far apart in one grid as in the other.
+    pub fn folds(self, grid: &Grid) -> bool {
+        let Some(owners) = grid.expert_devices else { return true };
+        let inside = if self.ranks_lie_inside_data() { owners } else { grid.rank_devices() };
+        grid.rank_devices().is_multiple_of(owners)
+            && (grid.pipeline == 1 || self.stride(grid, Axis::Pipeline) == inside)
+    }
+
+    fn ranks_lie_inside_data(self) -> bool {
+        let place = |axis: Axis| self.0.iter().position(|&at| at == axis);
+        place(Axis::Pipeline) < place(Axis::Data)
+    }
+
     /// The devices that differ along these axes and agree along all others.
     pub fn group(self, grid: &Grid, axes: &[Axis]) -> Group {
         let along = |axis| Group::along(grid.degree(axis), self.stride(grid, axis));
@@ -90,7 +127,7 @@ impl fmt::Display for Order {
         let short = |axis| match axis {
             Axis::Tensor => "tp",
             Axis::Context => "cp",
-            Axis::Expert => "ep",
+            Axis::Expert | Axis::ExpertGroup => "ep",
             Axis::ExpertTensor => "etp",
             Axis::Data => "dp",
             Axis::Pipeline => "pp",
@@ -134,7 +171,7 @@ impl From<Order> for String {
 mod tests {
     use super::*;
 
-    const GRID: Grid = Grid { tensor: 2, context: 3, data: 5, pipeline: 7 };
+    const GRID: Grid = Grid { tensor: 2, context: 3, data: 5, pipeline: 7, expert_devices: None };
 
     #[test]
     fn every_order_has_a_name_that_is_read_back() {
@@ -160,6 +197,30 @@ mod tests {
                 .iter()
                 .all(|order| order.group(&GRID, &order.axes()) == Group::along(210, 1))
         );
+    }
+
+    #[test]
+    fn the_grid_of_experts_is_laid_over_the_devices_of_each_rank() {
+        let grid = |owners| Grid {
+            tensor: 2,
+            context: 1,
+            data: 8,
+            pipeline: 2,
+            expert_devices: Some(owners),
+        };
+        let [default, swapped] = Order::MEGATRON;
+        for (owners, replicas) in [(8, Group::along(2, 8)), (16, Group::ALONE)] {
+            assert!(default.folds(&grid(owners)) && !swapped.folds(&grid(owners)));
+            assert_eq!(default.expert_replicas(&grid(owners)), replicas);
+        }
+        assert!(!default.folds(&grid(32)), "more than a rank has");
+        assert!(default.folds(&grid(2)) && swapped.folds(&grid(2)));
+        assert_eq!(swapped.expert_replicas(&grid(2)), Group::along(8, 4));
+        let alone = Grid { pipeline: 1, ..grid(8) };
+        assert!(swapped.folds(&alone), "one rank has all devices in every order");
+        assert_eq!(swapped.expert_replicas(&alone), default.expert_replicas(&alone));
+        let none = Grid { expert_devices: None, ..grid(1) };
+        assert!(swapped.folds(&none) && default.expert_replicas(&none) == Group::ALONE);
     }
 
     #[test]

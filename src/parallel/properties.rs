@@ -45,17 +45,53 @@ fn settings(spec: &Spec) -> Vec<Setting> {
                 continue;
             }
             for attention in [Attention::Stored, Attention::Recomputed] {
-                all.push(setting(width, sequence_parallel, attention));
+                let plain = setting(width, sequence_parallel, attention);
+                all.extend(with_experts(spec, plain));
             }
         }
     }
     all
 }
 
+/// A setting with its experts whole on every device, divided as layers are, and dealt out.
+fn with_experts(spec: &Spec, setting: Setting) -> Vec<Setting> {
+    if spec.experts.is_none() {
+        return vec![setting];
+    }
+    let width = setting.tensor_parallel;
+    let degrees = [(1, 1), (1, width), (2, 1), (4, width)];
+    let divided =
+        degrees.map(|(expert, expert_tensor)| Setting { expert, expert_tensor, ..setting });
+    let mut legal = Vec::new();
+    for setting in divided {
+        let is_new = !legal.contains(&setting);
+        if is_new && width::check(&families::build(spec), setting).is_ok() {
+            legal.push(setting);
+        }
+    }
+    assert!(legal.len() > 1, "experts are divided");
+    legal
+}
+
 /// Devices together hold each parameter once, further copies and padding apart.
 fn parameters_add_up(model: &Model, setting: Setting) {
     let share = shard(model, setting).expect("the setting is legal");
-    let held: u64 = share.sequence.iter().map(|&kind| share.kinds[kind].parameters).sum();
+    let sum = |count: fn(&super::LayerShare) -> u64| -> u64 {
+        share.sequence.iter().map(|&kind| count(&share.kinds[kind])).sum()
+    };
+    if setting.expert_devices() != setting.tensor_parallel {
+        // Those that hold all experts together are others than those that share a layer.
+        let together = sum(|layer| layer.expert_parameters) * setting.expert_devices();
+        let whole = Setting { expert: 1, expert_tensor: 1, ..setting };
+        let whole = shard(model, whole).expect("whole experts are legal");
+        let all = whole.sequence.iter().map(|&kind| whole.kinds[kind].expert_parameters);
+        let all: u64 = all.sum();
+        // Of a divided expert, biases of what is summed are held by all.
+        let exact = setting.expert_tensor == 1 || !model.spec.experts.is_some_and(|e| e.biases);
+        assert!(together >= all && (together == all || !exact), "{setting:?}");
+        return;
+    }
+    let held = sum(|layer| layer.parameters);
     let beyond = |count: fn(&super::LayerShare) -> u64| -> u64 {
         share.sequence.iter().map(|&kind| count(&share.kinds[kind])).sum()
     };
@@ -69,7 +105,13 @@ fn parameters_add_up(model: &Model, setting: Setting) {
 fn operations_add_up(model: &Model, setting: Setting) {
     let spec = &model.spec;
     let width = setting.tensor_parallel;
-    let whole = Setting { tensor_parallel: 1, sequence_parallel: false, ..setting };
+    let whole = Setting {
+        tensor_parallel: 1,
+        sequence_parallel: false,
+        expert: 1,
+        expert_tensor: 1,
+        ..setting
+    };
     let (one, all) = (
         shard(model, setting).expect("the setting is legal"),
         shard(model, whole).expect("one device is legal"),
@@ -106,7 +148,7 @@ fn shapes_agree(model: &Model, setting: Setting) {
     let scale = shard::scale(model, &sizes, setting);
     for layer in &model.kinds {
         let scale = shard::of_layer(scale, layer, setting);
-        let divided = shard::divide(layer, setting);
+        let divided = shard::divide(model, layer, setting);
         shapes::check(&divided.graph, scale);
         let backward = backward::derive(&divided, setting.attention, setting.repeated);
         shapes::check(&backward.graph, scale);

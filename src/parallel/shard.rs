@@ -39,7 +39,7 @@ pub fn shard(model: &Model, setting: Setting) -> Result<Share, Illegal> {
     let whole = model.spec.sizes(setting.micro_batch, setting.sequence);
     let device = width::divided(&model.spec, setting);
     let scale = scale(model, &device, setting);
-    let kinds = model.kinds.iter().map(|layer| shard_layer(layer, &whole, scale, setting));
+    let kinds = model.kinds.iter().map(|layer| shard_layer((model, layer), &whole, scale, setting));
     let tied = model.spec.tied.then(|| {
         let elements = device.vocabulary * model.spec.embedding;
         Tied { parameters: elements }
@@ -57,7 +57,13 @@ pub(super) fn scale<'a>(model: &Model, device: &'a Sizes, setting: Setting) -> S
         sizes: device,
         scattered_sequence: setting.own_tokens() / parts,
         element: setting.element,
-        groups: Groups { tensor: width, context: setting.context },
+        groups: Groups {
+            tensor: width,
+            context: setting.context,
+            expert: setting.expert,
+            expert_groups: relays(model, setting),
+            expert_tensor: setting.expert_tensor,
+        },
         masked: if leaves_out { setting.masked } else { Masked::Computed },
         reach: Reach::All,
         stack: setting.stack,
@@ -73,12 +79,20 @@ pub(super) fn of_layer<'a>(scale: Scale<'a>, layer: &Layer, setting: Setting) ->
     }
 }
 
+/// Groups of experts that tokens are first sent to.
+fn relays(model: &Model, setting: Setting) -> u64 {
+    model.spec.experts.map_or(1, |experts| experts.relays(setting.expert))
+}
+
 /// A layer divided along every axis, with the exchanges that this needs.
-pub(super) fn divide(layer: &Layer, setting: Setting) -> Layer {
+pub(super) fn divide(model: &Model, layer: &Layer, setting: Setting) -> Layer {
     let mut divided = match setting.tensor_parallel {
         1 => layer.clone(),
-        _ => expert::divide(&tensor::divide(layer, setting.sequence_parallel)),
+        _ => tensor::divide(layer, setting.sequence_parallel),
     };
+    if setting.expert_devices() > 1 {
+        divided = expert::divide(&divided, setting, relays(model, setting));
+    }
     if setting.context > 1 {
         divided = context::divide(&divided, setting.context, setting.context_kind);
     }
@@ -86,10 +100,15 @@ pub(super) fn divide(layer: &Layer, setting: Setting) -> Layer {
     divided
 }
 
-fn shard_layer(layer: &Layer, whole: &Sizes, scale: Scale, setting: Setting) -> LayerShare {
+fn shard_layer(
+    (model, layer): (&Model, &Layer),
+    whole: &Sizes,
+    scale: Scale,
+    setting: Setting,
+) -> LayerShare {
     let scale = of_layer(scale, layer, setting);
     let width = setting.tensor_parallel;
-    let divided = divide(layer, setting);
+    let divided = divide(model, layer, setting);
     let backward = backward::derive(&divided, setting.attention, setting.repeated);
     let graph = &divided.graph;
     let mut left = backward.kept.clone();
@@ -103,6 +122,7 @@ fn shard_layer(layer: &Layer, whole: &Sizes, scale: Scale, setting: Setting) -> 
         forward: operators(graph, &left, scale),
         backward: operators(&backward.graph, &left_back, scale),
         parameters: held.parameters,
+        expert_parameters: held.of_experts,
         replicated: held.replicated,
         padded: held.padded,
         kept: backward.kept.iter().map(|&id| kept(&backward.graph, id, scale)).sum(),
@@ -170,20 +190,25 @@ fn hidden(graph: &Graph, scale: Scale) -> Flops {
 /// Parameters of a layer that devices hold, and what they hold beyond one copy of each.
 struct Held {
     parameters: u64,
+    of_experts: u64,
     replicated: u64,
     padded: u64,
 }
 
 impl Held {
     fn of(layer: &Layer, whole: &Sizes, device: &Sizes, width: u64) -> Self {
-        let mut held = Self { parameters: 0, replicated: 0, padded: 0 };
+        let mut held = Self { parameters: 0, of_experts: 0, replicated: 0, padded: 0 };
         for tensor in &layer.graph.tensors {
             if !matches!(tensor.form, Form::Weight | Form::HeadWeight) {
                 continue;
             }
             let here = device.elements(&tensor.dims);
-            let beyond = here * width - whole.elements(&tensor.dims);
+            // Experts that more devices share than those of a width are no copies among these.
+            let beyond = (here * width).saturating_sub(whole.elements(&tensor.dims));
             held.parameters += here;
+            if tensor.dims.contains(&Dim::Experts) {
+                held.of_experts += here;
+            }
             if tensor.dims.contains(&Dim::Vocabulary) {
                 held.padded += beyond;
             } else {

@@ -1,6 +1,7 @@
 //! What one device holds and does for one micro-batch.
 
 use super::ContextKind;
+use super::Parameters;
 use crate::graph::Dag;
 use crate::model::Attention;
 use crate::model::Kernels;
@@ -8,6 +9,8 @@ use crate::model::Masked;
 use crate::model::Modules;
 use crate::model::Stack;
 use crate::model::op::Op;
+use crate::model::spec::Spec;
+use crate::model::spec::greatest_common_divisor;
 use crate::units::Bytes;
 use crate::units::Flops;
 
@@ -26,6 +29,10 @@ pub struct Setting {
     pub context: u64,
     /// How those devices let their tokens attend to each other's; nothing where there is one.
     pub context_kind: ContextKind,
+    /// Devices among which the experts of a layer are dealt out; one where there are none.
+    pub expert: u64,
+    /// Devices that share each expert; one where there are none.
+    pub expert_tensor: u64,
     /// What attention leaves behind for the backward pass.
     pub attention: Attention,
     /// Which modules the backward pass repeats.
@@ -48,6 +55,8 @@ impl Setting {
         sequence_parallel: false,
         context: 1,
         context_kind: ContextKind::Ring,
+        expert: 1,
+        expert_tensor: 1,
         attention: Attention::Recomputed,
         repeated: Modules::NONE,
         masked: Masked::Computed,
@@ -70,10 +79,39 @@ impl Setting {
         }
     }
 
+    /// The same with each expert divided as layers are, where there are some.
+    #[must_use]
+    pub fn with_experts_as_layers(self, spec: &Spec) -> Self {
+        let expert_tensor = if spec.experts.is_some() { self.tensor_parallel } else { 1 };
+        Self { expert_tensor, ..self }
+    }
+
+    /// How many devices hold all experts of a layer together, each of them once.
+    pub fn expert_devices(self) -> u64 {
+        self.expert.saturating_mul(self.expert_tensor)
+    }
+
+    /// How many devices of a rank hold the same expert, or the same part of it, where there are so
+    /// many copies of the pipeline.
+    pub fn expert_replicas(self, copies: u64) -> u64 {
+        self.devices().saturating_mul(copies) / self.expert_devices()
+    }
+
+    /// Copies of a pipeline must be a multiple of this, so that the devices of a rank hold every
+    /// expert equally often.
+    pub fn copies_for_experts(self) -> u64 {
+        even_copies(self.expert_devices(), self.devices())
+    }
+
     /// How many devices share the work of one sequence in a layer.
     pub fn devices(self) -> u64 {
         self.tensor_parallel * self.context
     }
+}
+
+/// Of how many groups of `sharers` devices all multiples can be divided into groups of `owners`.
+pub fn even_copies(owners: u64, sharers: u64) -> u64 {
+    owners / greatest_common_divisor(owners, sharers).max(1)
 }
 
 /// One device's part of a model for one micro-batch.
@@ -110,6 +148,8 @@ pub struct LayerShare {
     pub backward: Dag<Op>,
     /// Parameters that one device holds, replicated and padded ones among them.
     pub parameters: u64,
+    /// Of these, the parameters of experts, whose replicas are other devices than those of the rest.
+    pub expert_parameters: u64,
     /// Of the parameters that all devices of the group hold together, the further copies of what
     /// several hold alike.
     pub replicated: u64,
@@ -156,6 +196,11 @@ impl LayerShare {
         }
     }
 
+    /// Its parameters by which devices hold the same.
+    pub fn by_replicas(&self) -> Parameters {
+        Parameters::with_experts(self.parameters, self.expert_parameters)
+    }
+
     /// Whether it is the last layer of a model.
     pub fn ends_in_loss(&self) -> bool {
         self.passing > Bytes::ZERO
@@ -175,6 +220,12 @@ impl LayerShare {
 }
 
 impl Share {
+    /// Devices that hold all experts together, each part of them once; none where there are none.
+    pub fn expert_devices(&self) -> Option<u64> {
+        let has_experts = self.kinds.iter().any(|kind| kind.expert_parameters > 0);
+        has_experts.then(|| self.setting.expert_devices())
+    }
+
     /// Operations of training one micro-batch on one device, by the work that is really done and
     /// by the usual full count.
     pub fn training_flops(&self) -> (Flops, Flops) {

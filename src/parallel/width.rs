@@ -2,6 +2,7 @@
 
 use super::ContextKind;
 use super::Setting;
+use crate::model::Axis;
 use crate::model::Model;
 use crate::model::dim::Sizes;
 use crate::model::spec::Spec;
@@ -37,14 +38,20 @@ pub enum Illegal {
         /// Devices.
         width: u64,
     },
+    /// Experts cannot be divided so.
+    #[error("{axis} degree {degree} {problem}; {}", allowed(legal))]
+    Experts {
+        /// Along which axis.
+        axis: &'static str,
+        /// The degree asked for.
+        degree: u64,
+        /// What is in its way.
+        problem: String,
+        /// All degrees that would do.
+        legal: Vec<u64>,
+    },
     /// The tokens of a sequence cannot be shared among so many devices.
-    #[error(
-        "context-parallel degree {degree} {problem}; {}",
-        match &legal[..] {
-            [1] => "only 1 is legal here".to_owned(),
-            legal => format!("legal degrees are {}", list(legal)),
-        }
-    )]
+    #[error("context-parallel degree {degree} {problem}; {}", allowed(legal))]
     Context {
         /// The degree asked for.
         degree: u64,
@@ -151,14 +158,10 @@ fn problem(spec: &Spec, width: u64) -> Option<String> {
     if !spec.mlp.is_multiple_of(width) {
         return Some(format!("does not divide the MLP's {} elements", spec.mlp));
     }
-    if let Some(experts) = spec.experts {
-        for (whose, size) in
-            [("experts'", experts.mlp), ("shared expert's", experts.shared.unwrap_or(0))]
-        {
-            if !size.is_multiple_of(width) {
-                return Some(format!("does not divide the {whose} {size} elements"));
-            }
-        }
+    if let Some(size) = spec.experts.and_then(|experts| experts.shared)
+        && !size.is_multiple_of(width)
+    {
+        return Some(format!("does not divide the shared expert's {size} elements"));
     }
     if let Some(size) = spec.own_cut.iter().find(|size| !size.is_multiple_of(width)) {
         return Some(format!("does not divide the {size} elements of a dimension of its own"));
@@ -166,6 +169,43 @@ fn problem(spec: &Spec, width: u64) -> Option<String> {
     let kv_heads = spec.kv_heads;
     let even = kv_heads.is_multiple_of(width) || width.is_multiple_of(kv_heads);
     (!even).then(|| format!("neither divides the {kv_heads} key-value heads nor is a multiple"))
+}
+
+/// All degrees among which experts can be dealt out, or by which each can be divided: the divisors
+/// of how many there are, or of the elements between their matmuls.
+pub fn legal_expert_degrees(spec: &Spec, axis: Axis) -> Vec<u64> {
+    let divided = divided_by(spec, axis).map_or(1, |(size, _)| size);
+    (1..=divided.min(MOST_EXPERT_DEGREE)).filter(|&n| divided.is_multiple_of(n)).collect()
+}
+
+/// Up to which degree experts are divided: no model has so many.
+const MOST_EXPERT_DEGREE: u64 = 1 << 16;
+
+fn expert_problem(spec: &Spec, setting: Setting) -> Option<Illegal> {
+    let degrees = [
+        (Axis::Expert, "expert-parallel", setting.expert),
+        (Axis::ExpertTensor, "expert-tensor", setting.expert_tensor),
+    ];
+    for (axis, name, degree) in degrees {
+        let problem = match divided_by(spec, axis) {
+            None if degree == 1 => continue,
+            Some((size, _)) if degree > 0 && size.is_multiple_of(degree) => continue,
+            None => "divides the experts of a model that has none".to_owned(),
+            Some((size, what)) => format!("does not divide the {size} {what}"),
+        };
+        let legal = legal_expert_degrees(spec, axis);
+        return Some(Illegal::Experts { axis: name, degree, problem, legal });
+    }
+    None
+}
+
+/// What an axis of experts divides, in number and by name; nothing where there are none.
+fn divided_by(spec: &Spec, axis: Axis) -> Option<(u64, &'static str)> {
+    let experts = spec.experts?;
+    Some(match axis {
+        Axis::ExpertTensor => (experts.mlp, "elements of each expert"),
+        _ => (experts.count, "experts"),
+    })
 }
 
 /// What is in the way of training `model` so.
@@ -183,6 +223,9 @@ pub fn check(model: &Model, setting: Setting) -> Result<(), Illegal> {
     if model.spec.experts.is_some() && width > 1 && !setting.sequence_parallel {
         return Err(Illegal::WholeTokens { width });
     }
+    if let Some(illegal) = expert_problem(&model.spec, setting) {
+        return Err(illegal);
+    }
     if setting.sequence_parallel && !sequence.is_multiple_of(width) {
         return Err(Illegal::UnevenSequence { sequence, width });
     }
@@ -198,8 +241,9 @@ pub fn check(model: &Model, setting: Setting) -> Result<(), Illegal> {
     let device = divided(&model.spec, setting);
     for (kind, layer) in model.kinds.iter().enumerate() {
         let count = model.occurrences(kind);
+        let devices = setting.devices().saturating_mul(setting.expert_devices());
         let countable = layer.within_limits(&whole, count)
-            && layer.within_limits(&device, count.saturating_mul(setting.devices()));
+            && layer.within_limits(&device, count.saturating_mul(devices));
         if !countable {
             return Err(Illegal::TooLarge { layer: layer.name.clone(), micro_batch, sequence });
         }
@@ -229,18 +273,30 @@ pub fn divided(spec: &Spec, setting: Setting) -> Sizes {
     }
 }
 
-/// Sizes of experts that the devices of a width share: all of their rows, and a part of each.
+/// Sizes of experts that devices share: of those that a device has a part of, all rows, and those
+/// that it is sent itself.
 fn experts(spec: &Spec, setting: Setting, whole: &Sizes) -> Sizes {
     let Some(experts) = spec.experts else { return *whole };
     let width = setting.tensor_parallel;
     let parts = if setting.sequence_parallel { width } else { 1 };
     let tokens = u128::from(setting.micro_batch) * u128::from(setting.own_tokens() / parts);
     Sizes {
-        own_rows: experts.rows(tokens, 1),
-        rows: experts.rows(tokens, parts),
-        expert_mlp: whole.expert_mlp / width,
+        experts: whole.experts / setting.expert,
+        sent_rows: experts.rows(tokens, 1),
+        relayed_rows: experts.relayed_rows(tokens),
+        own_rows: experts.rows(tokens, setting.expert),
+        rows: experts.rows(tokens, setting.expert_devices()),
+        expert_mlp: whole.expert_mlp / setting.expert_tensor,
         shared_mlp: whole.shared_mlp / width,
         ..*whole
+    }
+}
+
+/// Which degrees would do, as a sentence says it.
+fn allowed(legal: &[u64]) -> String {
+    match legal {
+        [1] => "only 1 is legal here".to_owned(),
+        legal => format!("legal degrees are {}", list(legal)),
     }
 }
 

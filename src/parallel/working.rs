@@ -120,6 +120,7 @@ mod tests {
                         sequence: 64,
                         tensor_parallel: width,
                         sequence_parallel: (scattered || spec.experts.is_some()) && width > 1,
+                        expert_tensor: if spec.experts.is_some() { width } else { 1 },
                         context,
                         attention,
                         ..Setting::ALONE

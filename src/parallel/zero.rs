@@ -11,6 +11,8 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::Parameters;
+use super::Setting;
 use super::Share;
 use crate::graph::Dag;
 use crate::model::Axis;
@@ -184,6 +186,11 @@ impl Sharding {
         Self { reshard, ..self }
     }
 
+    /// Whether several replicas share anything.
+    pub fn is_shared(self) -> bool {
+        self.shards > 1
+    }
+
     /// What a device holds at all times of its `parameters`.
     pub fn held(self, parameters: u64, bytes: ParameterBytes) -> ParameterMemory {
         let held = |each: Bytes, shared: bool| {
@@ -265,29 +272,57 @@ fn share(parameters: u64, each: Bytes, shards: u64) -> Bytes {
     Bytes((each * parameters).0.div_ceil(shards))
 }
 
-/// A share whose layers exchange inside every pass what `shards` replicas share: weights are gathered
+/// Replicas that share what is exchanged inside layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sharers {
+    /// How many share each parameter.
+    pub shards: u64,
+    /// How many share each parameter of experts.
+    pub expert_shards: u64,
+}
+
+impl Sharers {
+    /// All of them, where there are so many copies of a pipeline.
+    pub fn all(setting: &Setting, copies: u64) -> Self {
+        let replicas = copies.saturating_mul(setting.context);
+        Self::of(setting, copies, replicas)
+    }
+
+    /// The same in groups of `shards` replicas: the groups of experts are as many.
+    pub fn of(setting: &Setting, copies: u64, shards: u64) -> Self {
+        let replicas = copies.saturating_mul(setting.context);
+        let groups = (replicas / shards.max(1)).max(1);
+        Self { shards, expert_shards: (setting.expert_replicas(copies) / groups).max(1) }
+    }
+}
+
+/// A share whose layers exchange inside every pass what replicas share: weights are gathered
 /// for the next layer while one runs, gradients scattered while the next one runs. In the steady
 /// course of a pass each layer has one exchange of either beside its own operators, waited for by
 /// nobody in it.
-pub fn with_exchanges(share: &Share, zero: Zero, shards: u64, bytes: ParameterBytes) -> Share {
-    let stride = share.setting.tensor_parallel;
+pub fn with_exchanges(share: &Share, zero: Zero, sharers: Sharers, bytes: ParameterBytes) -> Share {
+    let dense = (sharers.shards, share.setting.tensor_parallel);
+    let experts = (sharers.expert_shards, share.setting.expert_devices());
     let mut found = share.clone();
     for layer in &mut found.kinds {
+        let mut parameters = layer.by_replicas();
+        if dense == experts {
+            // The same devices exchange all of it at once.
+            parameters = Parameters::dense(parameters.all());
+        }
+        let parts = [("", parameters.dense, dense), ("_of_experts", parameters.experts, experts)];
         let add = |pass: &mut Dag<Op>, name: &str, kind: CollectiveKind, each: Bytes| {
-            let size = each * layer.parameters;
-            if size == Bytes::ZERO || shards <= 1 {
-                return;
+            for (of, n, (group, stride)) in parts {
+                let size = each * n;
+                if size == Bytes::ZERO || group <= 1 {
+                    continue;
+                }
+                let axis = Axis::Data;
+                let (times, hidden) = (1, 0);
+                let exchange = Collective { kind, size, axis, group, stride, times, hidden };
+                let (name, work) = (format!("{name}{of}"), Work::Collective(exchange));
+                pass.add(Op { name, work, traffic: Traffic::default() }, &[]);
             }
-            let work = Work::Collective(Collective {
-                kind,
-                size,
-                axis: Axis::Data,
-                group: shards,
-                stride,
-                times: 1,
-                hidden: 0,
-            });
-            pass.add(Op { name: name.into(), work, traffic: Traffic::default() }, &[]);
         };
         if zero >= Zero::Weights {
             let gather = CollectiveKind::AllGather;

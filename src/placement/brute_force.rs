@@ -74,7 +74,7 @@ fn every_shape(problem: &Problem, n_stages: usize) -> Vec<Shape> {
                 1 => PassOrder::OneForwardOneBackward,
                 _ => PassOrder::Interleaved { chunks, group },
             };
-            let replicas = data_parallel * profile.context;
+            let replicas = profile.most_replicas(data_parallel);
             for &zero in &choices.zero[usize::from(ranks > 1)] {
                 let zero = if replicas == 1 { Zero::Nothing } else { zero };
                 for &order in &choices.orders {
@@ -88,13 +88,30 @@ fn every_shape(problem: &Problem, n_stages: usize) -> Vec<Shape> {
                             order,
                             recompute,
                         };
-                        shapes.push(shape);
+                        shapes.extend(Some(shape).filter(|shape| folds(profile, shape)));
                     }
                 }
             }
         }
     }
     shapes
+}
+
+/// Whether every device has the same rank in both grids, counted device by device.
+fn folds(profile: &Profile, shape: &Shape) -> bool {
+    let Some(owners) = profile.expert_devices else { return true };
+    let all = profile.width * profile.context * shape.data_parallel;
+    let ranks = shape.ranks as u64;
+    let ranks_inside = shape.order != Order::default();
+    let of_layers = |device: u64| {
+        let inside = if ranks_inside { profile.width * profile.context } else { all };
+        device / inside % ranks
+    };
+    let of_experts = |device: u64| {
+        let inside = if ranks_inside { owners } else { all };
+        device / inside % ranks
+    };
+    all.is_multiple_of(owners) && (0..all * ranks).all(|at| of_layers(at) == of_experts(at))
 }
 
 fn every_recompute(problem: &Problem, chunks: usize) -> Vec<Recompute> {
@@ -164,10 +181,12 @@ fn instance(noise: &mut Noise, n_most: u64, branches: bool) -> Instance {
             forward: noise.below(largest_time),
             backward: noise.below(2 * largest_time),
             parameters: noise.below(12),
+            expert_parameters: 0,
             activations: noise.below(12),
             tensor_parallel: all_wide || noise.one_in(2),
             collectives: 0,
             backward_collectives: 0,
+            all_to_all: 0,
             working: 0,
             held_on: 0,
             repeatable: true,
@@ -193,8 +212,16 @@ fn instance(noise: &mut Noise, n_most: u64, branches: bool) -> Instance {
         }
     }
     let tied = if noise.one_in(3) { 1 + noise.below(5) } else { 0 };
-    let profile =
-        Profile { width, context: 1, kinds, sequence, ids: (0..).take(n).collect(), edges, tied };
+    let profile = Profile {
+        width,
+        context: 1,
+        expert_devices: None,
+        kinds,
+        sequence,
+        ids: (0..).take(n).collect(),
+        edges,
+        tied,
+    };
     let time_model =
         if noise.one_in(2) { TimeModel::Published } else { TimeModel::OneForwardOneBackward };
     let job = Job {
@@ -289,6 +316,12 @@ fn instance_of_axes(noise: &mut Noise) -> Instance {
     let size = 1 + noise.below(20);
     base.profile.edges = (1..n).map(|to| Edge::new(to - 1, to, size)).collect();
     base.profile.context = 1 + noise.below(2);
+    if noise.one_in(3) {
+        base.profile.expert_devices = Some([1, 2, 2, 3, 4, 8][noise.index(6)]);
+        for kind in &mut base.profile.kinds {
+            kind.expert_parameters = noise.below(1 + kind.parameters);
+        }
+    }
     for kind in &mut base.profile.kinds {
         kind.tensor_parallel = true;
         kind.working = noise.below(5);

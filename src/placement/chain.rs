@@ -7,6 +7,7 @@ use super::Cuts;
 use super::FixedProblem;
 use super::Sample;
 use super::States;
+use crate::parallel::Parameters;
 use crate::plan::Recompute;
 
 /// A chain seen as ways to cut it: state i is what is left from layer i on.
@@ -18,7 +19,7 @@ pub(super) struct Chain {
     forward: Vec<u64>,
     work: Vec<u64>,
     held: Vec<u128>,
-    parameters: Vec<u64>,
+    parameters: Vec<Parameters>,
     activations: Vec<u64>,
     inputs: Vec<u64>,
     wide: Vec<usize>,
@@ -79,13 +80,16 @@ impl Chain {
             layer.backward + again
         };
         let sums = |of: &dyn Fn(usize) -> u64| prefix_sums(n, of);
-        let parameters = sums(&|i| profile.layer(i).parameters);
+        let mut parameters = vec![Parameters::NONE];
+        for layer in profile.layers() {
+            parameters.push(parameters[parameters.len() - 1] + layer.by_replicas());
+        }
         let mut chain = Self {
             n,
             recompute,
             forward: sums(&|i| profile.layer(i).forward),
             work: sums(&|i| profile.layer(i).forward + backward(i)),
-            held: parameters.iter().map(|&p| u128::from(p) * held_each).collect(),
+            held: parameters.iter().map(|p| u128::from(p.all()) * held_each).collect(),
             parameters,
             activations: sums(&|i| profile.layer(i).activations),
             inputs: sums(&|i| input[i]),
@@ -209,9 +213,9 @@ impl Cuts for Chain {
         }
     }
 
-    fn parameters(&self, from: usize, to: usize) -> u64 {
+    fn parameters(&self, from: usize, to: usize) -> Parameters {
         let copied = if to == self.n && from > 0 { self.tied } else { 0 };
-        self.parameters[to] - self.parameters[from] + copied
+        self.parameters[to] - self.parameters[from] + Parameters::dense(copied)
     }
 
     fn fits(&self, from: usize, to: usize, extra: u64) -> bool {

@@ -15,6 +15,8 @@ use super::layout_bounds::LayerLoads;
 use super::layout_bounds::least_layout_time;
 use super::layouts::even_layouts;
 use crate::parallel::Order;
+use crate::parallel::Parameters;
+use crate::parallel::even_copies;
 use crate::parallel::zero::Zero;
 use crate::plan::Buckets;
 use crate::plan::LayerProfile;
@@ -101,7 +103,7 @@ impl Choices {
     fn accepts(&self, profile: &Profile, shape: &Shape) -> bool {
         let replicas = shape.data_parallel.saturating_mul(profile.context);
         let are_even = shape.shards.is_none_or(|shards| replicas.is_multiple_of(shards));
-        are_even && self.legal.is_none_or(|legal| legal.accepts(shape))
+        are_even && shape.folds(profile) && self.legal.is_none_or(|legal| legal.accepts(shape))
     }
 }
 
@@ -132,7 +134,7 @@ pub(super) struct Sums {
     /// share layers: what other exchanges hide behind.
     alone: [u128; 2],
     /// Parameters of each kind of layer, and how often it occurs.
-    kinds: Vec<(u64, u64)>,
+    kinds: Vec<(Parameters, u64)>,
     /// The load of the slowest layer.
     slowest: u64,
     /// How often the most frequent layer occurs, its load, and whether it may be repeated.
@@ -141,10 +143,11 @@ pub(super) struct Sums {
     repeatable: (u64, u64),
     /// How many layers may be repeated before each place.
     repeatable_before: Vec<u64>,
-    parameters: u64,
-    /// Parameters of the layer that the first rank surely holds, and of the smallest.
-    first: u64,
-    smallest: u64,
+    parameters: Parameters,
+    /// Parameters of the layer that the first rank surely holds, and of each kind the fewest of all
+    /// layers.
+    first: Parameters,
+    smallest: Parameters,
     /// Loads of the layers of a chain.
     loads: LayerLoads,
     is_chain: bool,
@@ -204,7 +207,7 @@ impl Sums {
                 profile.layers().map(|layer| u128::from(layer.backward_alone())).sum(),
             ],
             kinds: (0..profile.kinds.len())
-                .map(|kind| (profile.kinds[kind].parameters, count(kind)))
+                .map(|kind| (profile.kinds[kind].by_replicas(), count(kind)))
                 .collect(),
             is_chain,
             known: RefCell::default(),
@@ -225,9 +228,17 @@ impl Sums {
                 }
                 before
             },
-            parameters: profile.layers().map(|layer| layer.parameters).sum(),
-            first: if is_chain { profile.layers().next().map_or(0, |l| l.parameters) } else { 0 },
-            smallest: profile.layers().map(|layer| layer.parameters).min().unwrap_or(0),
+            parameters: profile.layers().map(LayerProfile::by_replicas).sum(),
+            first: profile
+                .layers()
+                .next()
+                .filter(|_| is_chain)
+                .map_or(Parameters::NONE, LayerProfile::by_replicas),
+            smallest: profile
+                .layers()
+                .map(LayerProfile::by_replicas)
+                .reduce(Parameters::least)
+                .unwrap_or_default(),
             loads: LayerLoads::new(&times),
         }
     }
@@ -264,7 +275,7 @@ impl Sums {
             _ => return Exchanged::default(),
         };
         let one_by_one = self.is_chain && job.ends.buckets == Buckets::Layers;
-        let of_all = |time: &dyn Fn(u64) -> u64| -> u128 {
+        let of_all = |time: &dyn Fn(Parameters) -> u64| -> u128 {
             let kinds = self.kinds.iter().filter(|_| one_by_one);
             kinds.map(|&(size, count)| u128::from(time(size)) * u128::from(count)).sum()
         };
@@ -302,14 +313,14 @@ impl Sums {
     fn steps(&self, problem: &Problem, shape: &Shape, most: u64, exchanged: &Exchanged) -> u128 {
         let Problem { profile, job, .. } = *problem;
         let sharding = Shape { data_parallel: most, ..*shape }.sharding(profile);
-        let step = |parameters: u64| u128::from(job.optimizer_step(sharding.stepped(parameters)));
-        let own = step(self.first) + u128::from(exchanged.gather_first);
+        let step = |stepped: u64| u128::from(job.optimizer_step(stepped));
+        let own = step(sharding.stepped(self.first)) + u128::from(exchanged.gather_first);
         match job.ends.step_start {
             StepStart::OwnGradients => own,
             // All wait for the last of all gradients, and the batch for the slowest to end.
             StepStart::AllGradients => {
                 let ranks = shape.ranks as u64;
-                let fullest = step(self.parameters.div_ceil(ranks));
+                let fullest = step(sharding.stepped(self.parameters).div_ceil(ranks));
                 let exposed = exchanged.gather_all.saturating_sub(self.alone[0]);
                 own.max(fullest + u128::from(exchanged.gather_any))
                     .max(exposed.div_ceil(ranks.into()))
@@ -333,10 +344,9 @@ impl Sums {
         let Problem { profile, job, .. } = *problem;
         let Candidate { shape, pipelines, .. } = *candidate;
         let sharding = Shape { data_parallel: pipelines.1, ..shape }.sharding(profile);
-        let average = self.parameters / shape.ranks as u64;
-        let held = sharding.held(average, job.parameter_bytes());
+        let held = sharding.held(self.parameters, job.parameter_bytes());
         let total = u128::from(held.weights.0) + u128::from(held.gradients.0);
-        total + u128::from(held.state.0) <= u128::from(job.memory)
+        (total + u128::from(held.state.0)) / shape.ranks as u128 <= u128::from(job.memory)
     }
 
     /// Ticks in which every pass of a stage waits for the weights of a layer, at the least.
@@ -504,8 +514,9 @@ pub(super) fn degrees(problem: &Problem, sums: &Sums, limit: Option<Rank>) -> Ve
 pub(super) fn candidates(problem: &Problem, sums: &Sums, degrees: &Degrees) -> Vec<Candidate> {
     let (fewest, most) = degrees.pipelines;
     let is_flat = problem.job.links.is_flat();
-    // Groups of a given size are even with some numbers of pipelines alone.
-    if problem.choices.shards.is_some() {
+    // Groups of a given size are even with some numbers of pipelines alone, and so are experts held
+    // equally often.
+    if problem.choices.shards.is_some() || copies_for_experts(problem.profile) > 1 {
         return every_candidate(problem, sums, degrees);
     }
     let together = |shape: Shape| {
@@ -525,7 +536,16 @@ pub(super) fn every_candidate(problem: &Problem, sums: &Sums, degrees: &Degrees)
         let alone = move |shape| candidate(problem, sums, shape, (n, n));
         shapes(problem, degrees.ranks, n).into_iter().map(alone)
     };
-    (fewest..=most).flat_map(each).collect()
+    let step = copies_for_experts(problem.profile);
+    let first = fewest.next_multiple_of(step);
+    (first..=most).step_by(usize::try_from(step).unwrap_or(usize::MAX)).flat_map(each).collect()
+}
+
+/// Copies of a pipeline are a multiple of this, so that the devices of a rank hold every expert
+/// equally often.
+fn copies_for_experts(profile: &Profile) -> u64 {
+    let sharers = profile.width * profile.context;
+    profile.expert_devices.map_or(1, |owners| even_copies(owners, sharers))
 }
 
 /// The shape with all these numbers of pipelines, of which it has the fewest.
@@ -573,7 +593,7 @@ fn pipelines(problem: &Problem, ranks: usize) -> Vec<(u64, u64)> {
 /// The shapes with so many ranks and pipelines that can be run, are compared and are accepted.
 fn shapes(problem: &Problem, ranks: usize, data_parallel: u64) -> Vec<Shape> {
     let Problem { profile, job, choices } = *problem;
-    let replicas = data_parallel * profile.context;
+    let replicas = profile.most_replicas(data_parallel);
     let mut found = Vec::new();
     let most_chunks = if ranks == 1 { 1 } else { profile.n_layers() / ranks };
     let chunks = (*choices.chunks.start()).max(1)..=most_chunks.min(*choices.chunks.end());

@@ -6,6 +6,7 @@ use super::Cuts;
 use super::FixedProblem;
 use super::Sample;
 use super::States;
+use crate::parallel::Parameters;
 use crate::plan::Recompute;
 
 /// The layers branch into more sets than are searched.
@@ -161,12 +162,12 @@ impl Cuts for Downsets<'_> {
         }
     }
 
-    fn parameters(&self, from: usize, to: usize) -> u64 {
+    fn parameters(&self, from: usize, to: usize) -> Parameters {
         let profile = self.problem.profile;
         let stage = self.layers(from, to);
-        let own: u64 = stage.iter().map(|&layer| profile.layer(layer).parameters).sum();
+        let own: Parameters = stage.iter().map(|&layer| profile.layer(layer).by_replicas()).sum();
         let copied = stage.contains(&(profile.n_layers() - 1)) && !stage.contains(&0);
-        own + if copied { profile.tied } else { 0 }
+        own + Parameters::dense(if copied { profile.tied } else { 0 })
     }
 
     fn fits(&self, from: usize, to: usize, extra: u64) -> bool {
@@ -174,7 +175,7 @@ impl Cuts for Downsets<'_> {
         let stage = self.layers(from, to);
         let per = job.per_parameter;
         let held_each = u128::from(per.weight) + u128::from(per.gradient) + u128::from(per.state);
-        let held = u128::from(self.parameters(from, to)) * held_each;
+        let held = u128::from(self.parameters(from, to).all()) * held_each;
         let activations = || stage.iter().map(|&layer| profile.layer(layer).activations);
         let all: u128 = activations().map(u128::from).sum();
         let inputs = |outside_only: bool| -> u128 {

@@ -37,6 +37,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::parallel::Order;
+use crate::parallel::Parameters;
 use crate::plan::Edge;
 use crate::plan::Job;
 use crate::plan::PassOrder;
@@ -433,7 +434,7 @@ trait Cuts: States {
     /// Ticks of both passes of a stage.
     fn load(&self, from: usize, to: usize) -> u64;
     /// Parameters of a stage on one device.
-    fn parameters(&self, from: usize, to: usize) -> u64;
+    fn parameters(&self, from: usize, to: usize) -> Parameters;
     /// Whether a stage fits with `extra` micro-batches in flight beside the first.
     fn fits(&self, from: usize, to: usize, extra: u64) -> bool;
     /// Whether, away from the first state, loads and memory only grow with a stage.

@@ -4,7 +4,9 @@
 use super::FixedProblem;
 use super::Sample;
 use super::SendTimes;
+use crate::parallel::Parameters;
 use crate::plan::Job;
+use crate::plan::LayerProfile;
 use crate::plan::Profile;
 use crate::plan::Recompute;
 
@@ -36,7 +38,7 @@ pub(super) struct Pipelines<'a> {
     /// Ticks of the slowest layer.
     slowest: u64,
     /// Parameters that every first stage holds at least.
-    first: u64,
+    first: Parameters,
     /// How long tensors take to the next stage, where only shapes that agree are meant.
     sends: Option<(&'a FixedProblem<'a>, SendTimes)>,
 }
@@ -53,9 +55,10 @@ impl<'a> Pipelines<'a> {
         let slowest = times().max().unwrap_or(0);
         // Where layers branch, stages may run branches side by side, and may begin with any.
         let (work, first) = if profile.is_chain() {
-            (times().sum(), profile.layer(0).parameters)
+            (times().sum(), profile.layer(0).by_replicas())
         } else {
-            (slowest, profile.layers().map(|layer| layer.parameters).min().unwrap_or(0))
+            let each = profile.layers().map(LayerProfile::by_replicas);
+            (slowest, each.reduce(Parameters::least).unwrap_or_default())
         };
         let (width, most_narrow) = narrow(profile);
         Self {
@@ -152,7 +155,7 @@ impl<'a> Pipelines<'a> {
     }
 
     /// The end of a first stage of so many parameters.
-    pub(super) fn end(&self, parameters: u64, data_parallel: u64) -> u64 {
+    pub(super) fn end(&self, parameters: Parameters, data_parallel: u64) -> u64 {
         2 * self.job.plain_wiring(self.profile, data_parallel, 1).reduce(parameters)
     }
 }

@@ -149,6 +149,9 @@ pub struct Training {
     pub attention: String,
     /// How the model is divided.
     pub strategy: Strategy,
+    /// Thousandths of an even load that the fullest device of a mixture of experts has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expert_load_per_mille: Option<u64>,
     /// Floating-point operations that one sequence needs, none counted twice; in JSON a string of
     /// digits beyond 64 bits.
     #[serde(serialize_with = "wide::write", deserialize_with = "wide::read")]
@@ -315,7 +318,7 @@ impl Answer {
                 backward: stage.time.backward,
                 transfer: stage.transfer,
                 waits_for_weights: stage.waits_for_weights,
-                parameters: stage.parameters,
+                parameters: stage.parameters.all(),
             });
         let ranks = ranks.iter().enumerate().map(|(at, rank)| RankAnswer {
             memory: rank.memory,

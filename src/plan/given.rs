@@ -28,6 +28,12 @@ pub struct GivenStrategy {
     pub context: Option<u64>,
     /// How those devices let their tokens attend to each other's.
     pub context_kind: Option<ContextKind>,
+    /// Devices among which the experts of each layer are dealt out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expert: Option<u64>,
+    /// Devices that share each expert.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expert_tensor: Option<u64>,
     /// Ranks of a pipeline.
     pub pipeline: Option<u64>,
     /// Virtual stages of each rank.
@@ -65,6 +71,8 @@ impl GivenStrategy {
         only_this(self.sequence_parallel, &mut space.sequence_parallel);
         only_this(self.context, &mut space.context_parallel);
         only_this(self.context_kind, &mut space.context_kinds);
+        only_this(self.expert, &mut space.expert_parallel);
+        only_this(self.expert_tensor, &mut space.expert_tensor);
         only_this(self.micro_batch, &mut space.micro_batches);
         let zero = self.zero.and_then(|stage| Zero::of_stage(usize::try_from(stage).ok()?));
         only_this(zero, &mut space.zero);
@@ -224,6 +232,8 @@ impl fmt::Display for GivenStrategy {
             number("t", self.tensor),
             self.sequence_parallel.map(scattered),
             number("c", self.context).map(|context| context + &kind),
+            number("e", self.expert),
+            number("x", self.expert_tensor),
             number("p", self.pipeline),
             number("v", self.chunks),
             number("g", self.group),
@@ -294,6 +304,8 @@ mod tests {
             sequence_parallel: Some(true),
             context: Some(2),
             context_kind: Some(ContextKind::Ulysses),
+            expert: Some(16),
+            expert_tensor: Some(2),
             pipeline: Some(8),
             chunks: Some(3),
             group: Some(8),
@@ -309,7 +321,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<GivenStrategy>(&json).unwrap(), given);
         assert_eq!(
             given.to_string(),
-            "t=8,sp,c=2:ulysses,p=8,v=3,g=8,d=4,b=1,zero=1,shard=8,order=tp-cp-pp-dp,\
+            "t=8,sp,c=2:ulysses,e=16,x=2,p=8,v=3,g=8,d=4,b=1,zero=1,shard=8,order=tp-cp-pp-dp,\
              recompute=selective,cut=even"
         );
     }

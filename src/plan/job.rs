@@ -169,8 +169,9 @@ impl Job {
 
     /// The devices of plain pipelines of so many stages: nothing shared, in the usual order.
     pub fn plain_wiring(&self, profile: &Profile, data_parallel: u64, stages: u64) -> Wiring<'_> {
-        let Profile { width, context, .. } = *profile;
-        let grid = Grid { tensor: width, context, data: data_parallel, pipeline: stages };
+        let Profile { width, context, expert_devices, .. } = *profile;
+        let (data, pipeline) = (data_parallel, stages);
+        let grid = Grid { tensor: width, context, data, pipeline, expert_devices };
         let replicas = data_parallel.saturating_mul(context);
         Wiring::new(self, grid, Order::default(), Zero::Nothing, replicas)
     }
@@ -192,7 +193,8 @@ impl Job {
         profile.validate()?;
         let counts = [("devices", self.devices), ("micro-batches", self.micro_batches)];
         let degrees = [("width", profile.width), ("context degree", profile.context)];
-        for (what, found) in counts.into_iter().chain(degrees) {
+        let experts = profile.expert_devices.map(|found| ("devices of experts", found));
+        for (what, found) in counts.into_iter().chain(degrees).chain(experts) {
             if found == 0 || found > Self::LARGEST_COUNT {
                 return Err(Flaw::Count { what, found });
             }

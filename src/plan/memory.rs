@@ -10,6 +10,7 @@ use super::Profile;
 use super::repeated::KeptLayer;
 use super::repeated::fewest_repeated;
 use super::repeated::kept;
+use crate::parallel::Parameters;
 
 /// What is dropped after the forward pass and computed again before the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -125,9 +126,9 @@ impl Memory {
 }
 
 /// Parameters of the stage that holds `layers`, with the copy of a tied table where it has one.
-pub(super) fn parameters(profile: &Profile, layers: &[usize]) -> u64 {
-    let own: u64 = layers.iter().map(|&layer| profile.layer(layer).parameters).sum();
-    own + copied(profile, layers)
+pub(super) fn parameters(profile: &Profile, layers: &[usize]) -> Parameters {
+    let own: Parameters = layers.iter().map(|&layer| profile.layer(layer).by_replicas()).sum();
+    own + Parameters::dense(copied(profile, layers))
 }
 
 /// Parameters of the copy of a tied table that a stage needs: it holds the last layer but not the

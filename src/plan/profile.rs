@@ -4,6 +4,8 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use crate::parallel::Parameters;
+
 /// The time and the sizes of one kind of layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,6 +18,9 @@ pub struct LayerProfile {
     pub backward: u64,
     /// Parameters that one device holds: a count for models, a size for a user's own profiles.
     pub parameters: u64,
+    /// Of these, parameters of experts, whose replicas are other devices than those of the rest.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub expert_parameters: u64,
     /// All activations that the layer keeps for one micro-batch.
     pub activations: u64,
     /// Whether the layer is divided over the devices of a width.
@@ -27,6 +32,9 @@ pub struct LayerProfile {
     /// Of these, the ticks inside the backward pass.
     #[serde(default)]
     pub backward_collectives: u64,
+    /// Of the exchanges of both passes, the ticks in which rows are sent to their experts and back.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub all_to_all: u64,
     /// What a running pass holds for a moment beside what is kept.
     #[serde(default)]
     pub working: u64,
@@ -75,6 +83,9 @@ pub struct Profile {
     /// Devices that share the tokens of each sequence.
     #[serde(default = "one")]
     pub context: u64,
+    /// Devices that hold all experts together, each part of them once, where there are experts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expert_devices: Option<u64>,
     /// The distinct layers.
     pub kinds: Vec<LayerProfile>,
     /// The layers in order, each by its kind.
@@ -134,6 +145,16 @@ pub enum Flaw {
         /// How many layers there are.
         n_layers: usize,
     },
+    /// More parameters of experts than parameters.
+    #[error("layer {name} has {experts} parameters of experts among {all} in all")]
+    Experts {
+        /// Its name.
+        name: String,
+        /// Of experts.
+        experts: u64,
+        /// All of them.
+        all: u64,
+    },
     /// A count of nothing, or of more than can be.
     #[error("there are {found} {what}; allowed are 1 to 2^32")]
     Count {
@@ -151,6 +172,11 @@ pub enum Flaw {
 }
 
 impl LayerProfile {
+    /// Its parameters by which devices hold the same.
+    pub fn by_replicas(&self) -> Parameters {
+        Parameters::with_experts(self.parameters, self.expert_parameters)
+    }
+
     /// Ticks of the forward pass without exchanges among the devices that share the layer.
     pub fn forward_alone(&self) -> u64 {
         let exchanged = self.collectives.saturating_sub(self.backward_collectives);
@@ -164,6 +190,15 @@ impl LayerProfile {
 }
 
 impl Profile {
+    /// How many devices hold the same parameters, where there are so many copies of the pipeline: of
+    /// experts or of the others, whichever have more.
+    pub fn most_replicas(&self, copies: u64) -> u64 {
+        let sharers = self.width.saturating_mul(self.context);
+        let of_experts =
+            self.expert_devices.map_or(1, |owners| sharers.saturating_mul(copies) / owners);
+        copies.saturating_mul(self.context).max(of_experts)
+    }
+
     /// Times and sizes of a whole profile stay below this, so that sums of them cannot overflow.
     pub(super) const LARGEST: u128 = 1 << 60;
 
@@ -207,6 +242,11 @@ impl Profile {
         // A forward pass may run twice.
         if sum(|layer| 2 * u128::from(layer.forward) + u128::from(layer.backward)) > Self::LARGEST {
             return Err(Flaw::TooLarge { what: "times" });
+        }
+        let too_many = |kind: &LayerProfile| kind.expert_parameters > kind.parameters;
+        if let Some(kind) = self.kinds.iter().find(|kind| too_many(kind)) {
+            let (experts, all) = (kind.expert_parameters, kind.parameters);
+            return Err(Flaw::Experts { name: kind.name.clone(), experts, all });
         }
         let crossing: u128 = self.edges.iter().map(|edge| u128::from(edge.size)).sum();
         let parameters = sum(|layer| u128::from(layer.parameters)) + u128::from(self.tied);
@@ -255,10 +295,12 @@ pub(crate) mod tests {
             forward,
             backward,
             parameters: 1,
+            expert_parameters: 0,
             activations: 1,
             tensor_parallel: true,
             collectives: 0,
             backward_collectives: 0,
+            all_to_all: 0,
             working: 0,
             held_on: 0,
             repeatable: true,
@@ -267,6 +309,7 @@ pub(crate) mod tests {
         Profile {
             width: 1,
             context: 1,
+            expert_devices: None,
             kinds: kinds.collect(),
             sequence: (0..n).collect(),
             ids: (0..).take(n).collect(),
@@ -281,7 +324,8 @@ pub(crate) mod tests {
     fn each_flaw_is_found() {
         let good = chain(&[(1, 2), (3, 4)], 5);
         assert_eq!(good.validate(), Ok(()));
-        let breakings: [(Breaking, &str); 6] = [
+        let breakings: [(Breaking, &str); 7] = [
+            (|p| p.kinds[0].expert_parameters = 2, "2 parameters of experts among 1"),
             (|p| p.sequence.clear(), "no layers"),
             (|p| p.sequence[1] = 2, "kind 2"),
             (|p| p.ids[1] = 0, "1 different ids"),

@@ -30,6 +30,10 @@ pub struct Source {
 pub struct Question {
     /// What is trained.
     pub model: Source,
+    /// Thousandths of an even load that the fullest device of a mixture of experts has; `None` for
+    /// what the configuration says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imbalance_per_mille: Option<u64>,
     /// Tokens in a sequence.
     pub sequence: u64,
     /// The accelerator and its physics.

@@ -2,6 +2,8 @@
 
 use crate::parallel::Grid;
 use crate::parallel::Order;
+use crate::parallel::Parameters;
+use crate::parallel::ReplicaSharding;
 use crate::parallel::zero::ParameterBytes;
 use crate::parallel::zero::Sharding;
 use crate::parallel::zero::Zero;
@@ -60,7 +62,7 @@ pub struct StageCost {
     /// Of `time`, ticks in which it waits for the weights of its first layer in each pass.
     pub waits_for_weights: u64,
     /// Parameters that one device holds.
-    pub parameters: u64,
+    pub parameters: Parameters,
     /// How many of its layers run their forward pass again, where layers do so one by one.
     pub repeated: usize,
 }
@@ -88,7 +90,7 @@ pub struct StageRules<'a> {
     job: &'a Job,
     shape: Shape,
     wiring: Wiring<'a>,
-    sharding: Sharding,
+    sharding: ReplicaSharding,
     bytes: ParameterBytes,
     micro_batches: u64,
     /// Whether each layer reads the one before alone.
@@ -107,22 +109,52 @@ pub struct StageRules<'a> {
 impl Shape {
     /// Who exchanges what among the devices of a plan of this shape.
     pub fn wiring<'a>(&self, profile: &Profile, job: &'a Job) -> Wiring<'a> {
-        let grid = Grid {
-            tensor: profile.width,
-            context: profile.context,
-            data: self.data_parallel,
-            pipeline: self.ranks as u64,
-        };
+        let grid = self.grid(profile);
         let shards = self.shards.unwrap_or(grid.context * grid.data);
         Wiring::new(job, grid, self.order, self.zero, shards)
     }
 
-    /// What replicas share, where each layer has the context degree of `profile`.
-    pub fn sharding(&self, profile: &Profile) -> Sharding {
+    /// What replicas share, where each layer has the degrees of `profile`: those of experts in as
+    /// many groups as the others.
+    pub fn sharding(&self, profile: &Profile) -> ReplicaSharding {
         let replicas = profile.context * self.data_parallel;
         let shards = self.shards.unwrap_or(replicas);
-        Sharding::hybrid(self.zero, replicas, shards)
-            .unwrap_or_else(|| Sharding::new(self.zero, replicas))
+        let of = |replicas: u64, shards: u64| {
+            Sharding::hybrid(self.zero, replicas, shards)
+                .unwrap_or_else(|| Sharding::new(self.zero, replicas))
+        };
+        let of_experts = self.expert_replicas(profile);
+        let groups = (replicas / shards.max(1)).clamp(1, of_experts);
+        ReplicaSharding {
+            dense: of(replicas, shards),
+            experts: of(of_experts, of_experts / groups),
+        }
+    }
+
+    /// How many devices of a rank hold the same experts; one where there are none.
+    pub fn expert_replicas(&self, profile: &Profile) -> u64 {
+        let devices = profile.width * profile.context * self.data_parallel;
+        profile.expert_devices.map_or(1, |owners| (devices / owners).max(1))
+    }
+
+    /// Whether devices can be numbered along the grid of experts too, and the replicas of experts
+    /// share in groups of one size.
+    pub fn folds(&self, profile: &Profile) -> bool {
+        let Some(owners) = profile.expert_devices else { return true };
+        let replicas = profile.context * self.data_parallel;
+        let groups = (replicas / self.shards.unwrap_or(replicas).max(1)).max(1);
+        self.order.folds(&self.grid(profile))
+            && (profile.width * replicas / owners).is_multiple_of(groups)
+    }
+
+    fn grid(&self, profile: &Profile) -> Grid {
+        Grid {
+            tensor: profile.width,
+            context: profile.context,
+            data: self.data_parallel,
+            pipeline: self.ranks as u64,
+            expert_devices: profile.expert_devices,
+        }
     }
 }
 
@@ -130,9 +162,13 @@ impl<'a> StageRules<'a> {
     /// The rules of a shape.
     pub fn new(profile: &'a Profile, job: &'a Job, shape: Shape) -> Self {
         let wiring = shape.wiring(profile, job);
-        let alone = |kind: &LayerProfile| match wiring.n_replicas() {
-            1 => [0, 0],
-            _ => [wiring.reduce(kind.parameters), wiring.gather(kind.parameters)],
+        let alone = |kind: &LayerProfile| {
+            let parameters = kind.by_replicas();
+            if wiring.has_replicas() {
+                [wiring.reduce(parameters), wiring.gather(parameters)]
+            } else {
+                [0, 0]
+            }
         };
         let usual = profile.edges.first().map_or(0, Edge::sent);
         Self {
@@ -271,10 +307,10 @@ impl<'a> StageRules<'a> {
     /// What the rank of this number costs if it holds these virtual stages, in order.
     pub fn rank(&self, rank: usize, held: &[Held]) -> RankCost {
         let stages: Vec<&[usize]> = held.iter().map(|(layers, _)| *layers).collect();
-        let counts: Vec<u64> = held.iter().map(|(_, stage)| stage.parameters).collect();
+        let counts: Vec<Parameters> = held.iter().map(|(_, stage)| stage.parameters).collect();
         let memory =
             Memory { activations: self.activations(rank, held), ..self.held(&stages, &counts) };
-        let all: u64 = counts.iter().sum();
+        let all: Parameters = counts.iter().copied().sum();
         let exchange = match self.shape.zero {
             Zero::Nothing | Zero::State => self.wiring.reduce(all),
             Zero::Gradients | Zero::Weights => self.wiring.reduce_copies(all),
@@ -297,13 +333,13 @@ impl<'a> StageRules<'a> {
     }
 
     /// What is held at all times, what is gathered for a while, and what a pass needs.
-    fn held(&self, stages: &[&[usize]], parameters: &[u64]) -> Memory {
-        let all: u64 = parameters.iter().sum();
+    fn held(&self, stages: &[&[usize]], parameters: &[Parameters]) -> Memory {
+        let all: Parameters = parameters.iter().copied().sum();
         let held = self.sharding.held(all, self.bytes);
         let layers = || stages.iter().flat_map(|layers| layers.iter().copied());
         let gathered = if self.shape.zero >= Zero::Gradients {
-            let each = layers().map(|layer| self.profile.layer(layer).parameters);
-            self.sharding.gathered(&each.collect::<Vec<u64>>(), self.bytes).total()
+            let each = layers().map(|layer| self.profile.layer(layer).by_replicas());
+            self.sharding.gathered(&each.collect::<Vec<_>>(), self.bytes).total()
         } else {
             Bytes::ZERO
         };
@@ -342,14 +378,14 @@ impl<'a> StageRules<'a> {
     /// What a rank of several virtual stages holds beside what it keeps of each micro-batch.
     pub fn held_beside_kept(&self, held: &[Held]) -> u128 {
         let stages: Vec<&[usize]> = held.iter().map(|(layers, _)| *layers).collect();
-        let counts: Vec<u64> = held.iter().map(|(_, stage)| stage.parameters).collect();
+        let counts: Vec<Parameters> = held.iter().map(|(_, stage)| stage.parameters).collect();
         let once = held.iter().map(|(layers, stage)| self.kept_each(layers, stage.repeated).1);
         self.held(&stages, &counts).total() + once.max().unwrap_or(0)
     }
 
     /// What follows the last backward pass of a rank, as passes really follow each other.
     pub fn after(&self, rank: usize, held: &[Held]) -> AfterBackward {
-        let all: u64 = held.iter().map(|(_, stage)| stage.parameters).sum();
+        let all: Parameters = held.iter().map(|(_, stage)| stage.parameters).sum();
         AfterBackward {
             exposed: self.exposed(rank, held).saturating_add(self.tied(rank)),
             step: self.job.optimizer_step(self.sharding.stepped(all)),
@@ -368,7 +404,7 @@ impl<'a> StageRules<'a> {
         if self.shape.zero >= Zero::Gradients {
             return self.wiring.reduce_copies(held.iter().map(|(_, stage)| stage.parameters).sum());
         }
-        if self.wiring.n_replicas() <= 1 {
+        if !self.wiring.has_replicas() {
             return 0;
         }
         if let buckets @ Buckets::Hidden { .. } = self.job.ends.buckets {
@@ -379,17 +415,17 @@ impl<'a> StageRules<'a> {
         for (chunk, (layers, stage)) in held.iter().enumerate().rev() {
             let least = self.least_bucket(rank, chunk);
             let first_kept = self.first_kept(layers, stage.repeated);
-            let mut filled = (copied(self.profile, layers), 0_u64);
+            let mut filled = (Parameters::dense(copied(self.profile, layers)), 0_u64);
             for (place, &layer) in layers.iter().enumerate().rev() {
                 let again = place < first_kept && self.repeats(layer);
-                let is_alone = filled.0 == 0;
-                filled.0 += self.profile.layer(layer).parameters;
+                let is_alone = filled.0 == Parameters::NONE;
+                filled.0 += self.profile.layer(layer).by_replicas();
                 filled.1 = filled.1.saturating_add(self.backward_alone(layer, again));
-                if place == 0 || least.is_some_and(|least| filled.0 >= least) {
+                if place == 0 || least.is_some_and(|least| filled.0.all() >= least) {
                     let exchange =
                         if is_alone { self.alone(layer)[0] } else { self.wiring.reduce(filled.0) };
                     buckets.push(Bucket { exchange, backward: filled.1 });
-                    filled = (0, 0);
+                    filled = (Parameters::NONE, 0);
                 }
             }
         }
@@ -398,7 +434,7 @@ impl<'a> StageRules<'a> {
 
     /// Ticks by which the next batch waits for new weights.
     fn exposed_gather(&self, rank: usize, held: &[Held]) -> u64 {
-        if matches!(self.shape.zero, Zero::Nothing | Zero::Weights) || self.wiring.n_shards() <= 1 {
+        if matches!(self.shape.zero, Zero::Nothing | Zero::Weights) || !self.wiring.has_shards() {
             return 0;
         }
         if let buckets @ Buckets::Hidden { .. } = self.job.ends.buckets {
@@ -408,16 +444,16 @@ impl<'a> StageRules<'a> {
         let mut gathered = Vec::new();
         for (chunk, (layers, _)) in held.iter().enumerate() {
             let least = self.least_bucket(rank, chunk);
-            let mut filled = (copied(self.profile, layers), 0_u64);
+            let mut filled = (Parameters::dense(copied(self.profile, layers)), 0_u64);
             for (place, &layer) in layers.iter().enumerate() {
-                let is_alone = filled.0 == 0;
-                filled.0 += self.profile.layer(layer).parameters;
+                let is_alone = filled.0 == Parameters::NONE;
+                filled.0 += self.profile.layer(layer).by_replicas();
                 filled.1 = filled.1.saturating_add(self.profile.layer(layer).forward_alone());
-                if place + 1 == layers.len() || least.is_some_and(|least| filled.0 >= least) {
+                if place + 1 == layers.len() || least.is_some_and(|least| filled.0.all() >= least) {
                     let gather =
                         if is_alone { self.alone(layer)[1] } else { self.wiring.gather(filled.0) };
                     gathered.push(GatheredLayer { gather, forward: filled.1 });
-                    filled = (0, 0);
+                    filled = (Parameters::NONE, 0);
                 }
             }
         }

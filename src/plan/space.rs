@@ -45,6 +45,14 @@ pub struct StrategySpace {
     pub context_parallel: Vec<u64>,
     /// How they let their tokens attend to each other's.
     pub context_kinds: Vec<ContextKind>,
+    /// Devices among which the experts of each layer are dealt out, any of these that the model
+    /// allows.
+    #[serde(default = "only_one", skip_serializing_if = "is_only_one")]
+    pub expert_parallel: Vec<u64>,
+    /// Devices that share each expert, any of these that the model allows; of several, those that
+    /// are one or the width.
+    #[serde(default = "only_one", skip_serializing_if = "is_only_one")]
+    pub expert_tensor: Vec<u64>,
     /// Ranks of a pipeline.
     pub pipeline: Limits,
     /// Virtual stages of each rank.
@@ -70,6 +78,14 @@ pub struct StrategySpace {
     pub cut: CutSpace,
     /// What must accept the plan.
     pub framework: Framework,
+}
+
+fn only_one() -> Vec<u64> {
+    vec![1]
+}
+
+fn is_only_one(degrees: &[u64]) -> bool {
+    degrees == [1]
 }
 
 impl Limits {
@@ -101,6 +117,8 @@ impl StrategySpace {
             sequence_parallel: vec![false],
             context_parallel: vec![1],
             context_kinds: vec![ContextKind::Ring],
+            expert_parallel: only_one(),
+            expert_tensor: only_one(),
             pipeline: Limits::ALL,
             chunks: Limits::only(1),
             group: None,
@@ -114,6 +132,15 @@ impl StrategySpace {
             cut: CutSpace::Best,
             framework: Framework::Any,
         }
+    }
+
+    /// Every way to divide experts, dealt out and each by itself, where layers have this width.
+    pub fn expert_degrees(&self, width: u64) -> impl Iterator<Item = (u64, u64)> {
+        let is_given = self.expert_tensor.len() == 1;
+        let divided = self.expert_tensor.iter().copied();
+        let divided = divided.filter(move |&degree| is_given || degree == 1 || degree == width);
+        let dealt = self.expert_parallel.iter().copied();
+        dealt.flat_map(move |expert| divided.clone().map(move |each| (expert, each)))
     }
 
     /// What replicas may share with so many ranks.

@@ -24,6 +24,12 @@ pub struct Strategy {
     pub context_parallel: u64,
     /// How they let their tokens attend to each other's.
     pub context_kind: ContextKind,
+    /// Devices among which the experts of each layer are dealt out.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub expert_parallel: u64,
+    /// Devices that share each expert.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub expert_tensor: u64,
     /// Ranks of a pipeline.
     pub pipeline: u64,
     /// In which order ranks run their passes, with how many virtual stages each.
@@ -42,6 +48,15 @@ pub struct Strategy {
     pub recompute: Recompute,
     /// Which modules of every layer are computed again.
     pub repeated: Modules,
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_one(degree: &u64) -> bool {
+    *degree == 1
 }
 
 impl Strategy {
@@ -66,6 +81,11 @@ impl fmt::Display for Strategy {
         }
         if self.context_parallel > 1 {
             write!(f, " x CP {} ({})", self.context_parallel, self.context_kind)?;
+        }
+        for (name, degree) in [("EP", self.expert_parallel), ("ETP", self.expert_tensor)] {
+            if degree > 1 {
+                write!(f, " x {name} {degree}")?;
+            }
         }
         write!(f, " x PP {}", self.pipeline)?;
         if let PassOrder::Interleaved { chunks, .. } = self.schedule {

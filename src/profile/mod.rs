@@ -56,6 +56,8 @@ pub struct LayerPasses {
     /// What the exchanges in both take on the network, beside computation or not: forward,
     /// backward.
     pub collectives: [Time; 2],
+    /// Of these, what it takes to send rows to their experts and back.
+    pub all_to_all: Time,
 }
 
 impl LayerGraphs {
@@ -86,6 +88,8 @@ impl LayerGraphs {
                 forward: time(forward, &there),
                 backward: time(backward, &back),
                 collectives: [exchanged(&layer.forward, &there), exchanged(&layer.backward, &back)],
+                all_to_all: sent_to_experts(&layer.forward, &there)
+                    + sent_to_experts(&layer.backward, &back),
             })
         });
         measured.collect()
@@ -98,6 +102,11 @@ fn exchanged(ops: &Dag<Op>, costs: &[OpCosts]) -> Time {
     on_the_network.map(|(_, cost)| cost.alone.time).sum()
 }
 
+fn sent_to_experts(ops: &Dag<Op>, costs: &[OpCosts]) -> Time {
+    let each = ops.nodes().iter().zip(costs).filter(|(op, _)| op.sends_to_experts());
+    each.map(|(_, cost)| cost.alone.time).sum()
+}
+
 /// The profile of `share` where its kinds of layer take `passes`.
 pub fn profile(share: &Share, passes: &[LayerPasses], time_model: TimeModel) -> Profile {
     let mut profile = untimed(share, time_model);
@@ -106,6 +115,7 @@ pub fn profile(share: &Share, passes: &[LayerPasses], time_model: TimeModel) -> 
         kind.backward = passes.backward.time.0;
         kind.collectives = passes.collectives[0].0 + passes.collectives[1].0;
         kind.backward_collectives = passes.collectives[1].0;
+        kind.all_to_all = passes.all_to_all.0;
     }
     profile
 }
@@ -119,10 +129,12 @@ pub fn untimed(share: &Share, time_model: TimeModel) -> Profile {
         forward: 0,
         backward: 0,
         parameters: layer.parameters,
+        expert_parameters: layer.expert_parameters,
         activations: layer.kept.0 - if published { 0 } else { layer.passing.0 },
         tensor_parallel: layer.tensor_parallel,
         collectives: 0,
         backward_collectives: 0,
+        all_to_all: 0,
         working: if published { 0 } else { layer.working.0 },
         held_on: if published { 0 } else { layer.held_on(share.setting.stack).0 },
         // The first layer reads ids, the last ends in the loss: what stands between can be repeated
@@ -139,6 +151,7 @@ pub fn untimed(share: &Share, time_model: TimeModel) -> Profile {
     Profile {
         width: share.setting.tensor_parallel,
         context: share.setting.context,
+        expert_devices: share.expert_devices(),
         kinds: kinds.collect(),
         ids: ids(&sequence),
         edges: edges.collect(),

@@ -31,6 +31,10 @@ pub struct Request<S = DesignSpace> {
     /// class, or a part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub efficiency: Option<Source>,
+    /// Thousandths of an even load that the fullest device of a mixture of experts has; `None` for
+    /// what configurations say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imbalance_per_mille: Option<u64>,
     /// Accelerators at hand.
     pub devices: u64,
     /// Sequences in a batch.

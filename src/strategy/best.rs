@@ -27,6 +27,7 @@ use crate::placement::Found;
 use crate::placement::Rank;
 use crate::plan::Flaw;
 use crate::plan::Job;
+use crate::plan::LayerProfile;
 use crate::plan::Profile;
 use crate::plan::Strategy;
 use crate::profile::LayerPasses;
@@ -242,6 +243,8 @@ impl Planner<'_> {
                 sequence_parallel: setting.sequence_parallel,
                 context_parallel: setting.context,
                 context_kind: setting.context_kind,
+                expert_parallel: setting.expert,
+                expert_tensor: setting.expert_tensor,
                 pipeline: placement.ranks() as u64,
                 schedule: placement.schedule,
                 data_parallel: placement.data_parallel,
@@ -295,7 +298,7 @@ impl Planner<'_> {
         BatchEnergy {
             passes: &timed.passes,
             profile: &timed.profile,
-            parameters: timed.profile.layers().map(|layer| layer.parameters).sum(),
+            parameters: timed.profile.layers().map(LayerProfile::by_replicas).sum(),
             job: &timed.job,
             chip,
             optimizer: self.terms.optimizer,

@@ -28,7 +28,10 @@ use crate::hardware::Accelerator;
 use crate::hardware::network::Exchange;
 use crate::model::op::CollectiveKind;
 use crate::parallel::LayerShare;
+use crate::parallel::Parameters;
+use crate::parallel::Setting;
 use crate::parallel::zero::ParameterBytes;
+use crate::parallel::zero::Sharers;
 use crate::parallel::zero::Zero;
 use crate::placement::Choices;
 use crate::placement::CutChoice;
@@ -360,15 +363,28 @@ fn pipeline_bound(
         *known.entry(key).or_insert_with(least)
     };
     PipelineBound::new(limits, |ranks, pipelines| {
-        let replicas = pipelines.end() * share.setting.context;
-        let shards = choices.shards.unwrap_or(replicas).max(1);
+        let sharers = sharers(&choices, &share.setting, *pipelines.end());
+        let Parameters { dense, experts } = layer.by_replicas();
         let zeros = choices.zero[usize::from(ranks > 1)].iter();
         let sharing = |&zero: &Zero| Sharing {
-            state: least_held(zero, shards, layer.parameters, bytes),
+            state: least_held(zero, sharers.shards, dense, bytes)
+                + least_held(zero, sharers.expert_shards, experts, bytes),
             exchanges: exchanges(zero, pipelines),
         };
         zeros.map(sharing).collect()
     })
+}
+
+/// How many replicas share at the most, with so many copies of a pipeline.
+fn sharers(choices: &Choices, setting: &Setting, copies: u64) -> Sharers {
+    match choices.shards {
+        // How many groups there are depends on the number of copies.
+        Some(shards) => {
+            let all = Sharers::all(setting, copies);
+            Sharers { shards: shards.max(1), expert_shards: all.expert_shards }
+        }
+        None => Sharers::all(setting, copies),
+    }
 }
 
 /// How layers are dealt to several virtual stages of a rank.
@@ -401,23 +417,37 @@ fn least_exchanges(
 ) -> Exchanges {
     let Division { share, cluster, .. } = division;
     let setting = &share.setting;
-    let fewest = pipelines.start() * setting.context;
     let by_layer = terms.ends().buckets == Buckets::Layers && terms.space.shards.is_none();
-    if terms.time_model == TimeModel::Published || fewest == 1 || !by_layer {
+    if terms.time_model == TimeModel::Published || !by_layer {
         return Exchanges::default();
     }
-    let members = fewest..=pipelines.end() * setting.context;
-    let least = |kind: CollectiveKind, each: Bytes, parameters: u64| {
+    // Where experts are held by as many devices as all else, they are the same devices.
+    let alike = setting.expert_devices() == setting.tensor_parallel;
+    let (fewest, most) = (*pipelines.start(), *pipelines.end());
+    let dense = fewest * setting.context..=most * setting.context;
+    let experts = setting.expert_replicas(fewest).max(1)..=setting.expert_replicas(most).max(1);
+    let among = |kind: CollectiveKind, size: Bytes, stride: u64, members: &RangeInclusive<u64>| {
+        if *members.start() <= 1 || size == Bytes::ZERO {
+            return 0;
+        }
         let topology = cluster.network.topology();
-        let (exchange, stride) = (Exchange::Collective(kind), setting.tensor_parallel);
-        let size = each * parameters;
+        let exchange = Exchange::Collective(kind);
         topology.least(exchange, size, stride, members.clone(), cluster.devices).0
+    };
+    let least = |kind: CollectiveKind, each: Bytes, parameters: Parameters| {
+        let (width, owners) = (setting.tensor_parallel, setting.expert_devices());
+        if alike {
+            return among(kind, each * parameters.all(), width, &dense);
+        }
+        among(kind, each * parameters.dense, width, &dense)
+            + among(kind, each * parameters.experts, owners, &experts)
     };
     let of_all = |kind: CollectiveKind, each: Bytes| {
         let layers = share.kinds.iter().zip(division.occurrences());
-        layers.map(|(layer, count)| least(kind, each, layer.parameters) * count).sum::<u64>()
+        layers.map(|(layer, count)| least(kind, each, layer.by_replicas()) * count).sum::<u64>()
     };
-    let first = share.sequence.first().map_or(0, |&kind| share.kinds[kind].parameters);
+    let first = share.sequence.first();
+    let first = first.map_or(Parameters::NONE, |&kind| share.kinds[kind].by_replicas());
     match zero {
         Zero::Nothing => Exchanges {
             first: least(CollectiveKind::AllReduce, bytes.reduced, first),
@@ -490,7 +520,8 @@ fn every_pipeline(
             }
             Usage::Whole => {
                 let whole = devices.is_multiple_of(each * ranks);
-                let divides = whole && micro_batches.is_multiple_of(room);
+                let even = room.is_multiple_of(division.share.setting.copies_for_experts());
+                let divides = whole && even && micro_batches.is_multiple_of(room);
                 if divides && choices.data_parallel.contains(&room) {
                     found.push((ranks, room..=room));
                 }

@@ -42,6 +42,7 @@ use crate::model::spec::examples;
 use crate::parallel::ContextKind;
 use crate::parallel::Order;
 use crate::parallel::frameworks::CutShape;
+use crate::parallel::frameworks::ExpertShape;
 use crate::parallel::frameworks::Framework;
 use crate::parallel::frameworks::PlanShape;
 use crate::parallel::frameworks::RepeatedLayers;
@@ -153,7 +154,7 @@ fn instance(noise: &mut Noise) -> Instance {
         design: "toy".into(),
         cluster: Cluster { devices: 1 + noise.below(12), network: physics.reached_network() },
         global_batch,
-        space: space(noise, micro_batches, time_model),
+        space: space(noise, micro_batches, time_model, spec.experts.is_some()),
         reserve_per_mille: noise.of(&[0, 60]),
         attention,
         masked: noise.of(&[Masked::Computed, Masked::Skipped]),
@@ -196,7 +197,12 @@ fn efficiency(noise: &mut Noise) -> Efficiency {
 }
 
 /// Some axes free, some not.
-fn space(noise: &mut Noise, micro_batches: Vec<u64>, time_model: TimeModel) -> StrategySpace {
+fn space(
+    noise: &mut Noise,
+    micro_batches: Vec<u64>,
+    time_model: TimeModel,
+    has_experts: bool,
+) -> StrategySpace {
     if time_model == TimeModel::Published {
         return StrategySpace::plain(micro_batches, vec![1, 2, 4], Recompute::ALL.to_vec());
     }
@@ -216,6 +222,12 @@ fn space(noise: &mut Noise, micro_batches: Vec<u64>, time_model: TimeModel) -> S
         sequence_parallel: vec![false, true],
         context_parallel: if noise.below(2) == 0 { vec![1] } else { vec![1, 2] },
         context_kinds: vec![noise.of(&ContextKind::ALL)],
+        expert_parallel: match noise.below(3) {
+            0 if has_experts => vec![1, 2],
+            1 if has_experts => vec![1, 2, 4],
+            _ => vec![1],
+        },
+        expert_tensor: if has_experts && noise.below(2) == 0 { vec![1, 2] } else { vec![1] },
         chunks: Limits { least: 1, most: noise.of(&[1, 2, 3]) },
         group: noise.of(&[None, None, Some(2), Some(3)]),
         zero: among(noise, &Zero::ALL),
@@ -345,6 +357,12 @@ fn is_accepted(
         sequence_parallel: setting.sequence_parallel,
         context: setting.context,
         context_kind: setting.context_kind,
+        experts: spec.experts.map(|experts| ExpertShape {
+            count: experts.count,
+            mlp: experts.mlp,
+            parallel: setting.expert,
+            tensor: setting.expert_tensor,
+        }),
         pipeline: placement.ranks() as u64,
         chunks: placement.schedule.chunks() as u64,
         group: placement.schedule.group(),
@@ -385,7 +403,7 @@ fn shapes(profile: &Profile, job: &Job, choices: &Choices, n_stages: usize) -> V
                 continue;
             }
             for &zero in &choices.zero[usize::from(ranks > 1)] {
-                let alone = data_parallel * profile.context == 1;
+                let alone = profile.most_replicas(data_parallel) == 1;
                 let zero = if alone { Zero::Nothing } else { zero };
                 let shards = choices.shards.filter(|_| zero > Zero::Nothing);
                 // Exchanges inside layers are among devices in one run of numbers.
@@ -399,7 +417,7 @@ fn shapes(profile: &Profile, job: &Job, choices: &Choices, n_stages: usize) -> V
                         }
                         other => vec![other],
                     });
-                    found.extend(each.map(|recompute| Shape {
+                    let shapes = each.map(|recompute| Shape {
                         data_parallel,
                         ranks,
                         schedule,
@@ -407,7 +425,8 @@ fn shapes(profile: &Profile, job: &Job, choices: &Choices, n_stages: usize) -> V
                         shards,
                         order,
                         recompute,
-                    }));
+                    });
+                    found.extend(shapes.filter(|shape| shape.folds(profile)));
                 }
             }
         }

@@ -8,6 +8,7 @@ use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::hardware::Use;
 use crate::model::Optimizer;
+use crate::parallel::Parameters;
 use crate::parallel::zero::Zero;
 use crate::plan::Edge;
 use crate::plan::Job;
@@ -28,7 +29,7 @@ pub struct BatchEnergy<'a> {
     /// The layers.
     pub profile: &'a Profile,
     /// Parameters of all layers on one device of each stage.
-    pub parameters: u64,
+    pub parameters: Parameters,
     /// What was asked of the placement.
     pub job: &'a Job,
     /// What it runs on.
@@ -120,25 +121,34 @@ impl BatchEnergy<'_> {
     /// gathering moves all but an n-th of the tensor through each.
     fn network(&self, shape: &Shape, sent: u64) -> Energy {
         let sends = u128::from(sent) * 2 * u128::from(self.job.micro_batches);
-        let replicas = u128::from(shape.data_parallel) * u128::from(self.profile.context);
-        let shards = shape.shards.map_or(replicas, u128::from);
-        let per = &self.job.per_parameter;
-        let parameters = u128::from(self.parameters);
-        let gradients = parameters * u128::from(per.reduced());
-        let weights = parameters * u128::from(per.weight);
-        let among_shards = match shape.zero {
-            Zero::Nothing => 2 * (replicas - 1) * gradients,
-            Zero::State => (shards - 1) * (gradients + weights) * (replicas / shards),
-            Zero::Gradients => (shards - 1) * weights * (replicas / shards),
-            Zero::Weights => 0,
-        };
-        let among_copies = match shape.zero {
-            Zero::Nothing => 0,
-            _ => 2 * (replicas / shards - 1) * gradients,
-        };
+        let replicas = shape.data_parallel * self.profile.context;
+        let groups = (replicas / shape.shards.unwrap_or(replicas)).max(1);
+        let of_experts = shape.expert_replicas(self.profile);
+        let dense = self.among(shape.zero, (replicas, groups), self.parameters.dense);
+        let experts = self.among(shape.zero, (of_experts, groups), self.parameters.experts);
+        // Each part of the experts is held by one of so many devices.
+        let owners = self.profile.expert_devices.unwrap_or(0);
         let per_byte = u128::from(self.chip.vector(Use::Spread).network_fj_per_byte);
         let sends = sends * u128::from(self.profile.context);
-        Energy((sends + among_shards + among_copies) * per_byte) * self.profile.width
+        Energy((sends + dense) * per_byte) * self.profile.width
+            + Energy(experts * per_byte) * owners
+    }
+
+    /// Bytes that replicas of so many parameters send each other after the passes, in so many groups
+    /// that share.
+    fn among(&self, zero: Zero, (replicas, groups): (u64, u64), parameters: u64) -> u128 {
+        let per = &self.job.per_parameter;
+        let gradients = u128::from(parameters) * u128::from(per.reduced());
+        let weights = u128::from(parameters) * u128::from(per.weight);
+        let (replicas, groups) = (u128::from(replicas), u128::from(groups.min(replicas)));
+        let shards = replicas / groups;
+        let among_shards = match zero {
+            Zero::Nothing => return 2 * (replicas - 1) * gradients,
+            Zero::State => (shards - 1) * (gradients + weights) * groups,
+            Zero::Gradients => (shards - 1) * weights * groups,
+            Zero::Weights => 0,
+        };
+        among_shards + 2 * (groups - 1) * gradients
     }
 
     /// Bytes that one device of the width sends to later stages for one micro-batch.
@@ -157,14 +167,10 @@ impl BatchEnergy<'_> {
     /// The optimizer's step on all devices.
     fn steps(&self, placement: &Placement) -> Energy {
         let replicas = placement.data_parallel * self.profile.context;
-        let shards = placement.shards.unwrap_or(replicas);
+        let sharding = placement.shape().sharding(self.profile);
         let stage = |layers: &[usize]| -> Energy {
-            let parameters: u64 =
-                layers.iter().map(|&layer| self.profile.layer(layer).parameters).sum();
-            let own = match placement.zero {
-                Zero::Nothing => parameters,
-                _ => parameters.div_ceil(shards),
-            };
+            let own = layers.iter().map(|&layer| self.profile.layer(layer).by_replicas()).sum();
+            let own = sharding.stepped(own);
             let step = self.optimizer.step_by(self.chip.efficiency().kernels, own);
             let found = self.table.estimate(&step, self.chip, self.cluster, Use::Spread);
             found.map_or(Energy::ZERO, |estimate| estimate.energy)

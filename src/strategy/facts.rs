@@ -150,6 +150,7 @@ fn plan(planner: &Planner, chip: &Accelerator, best: &Best) -> Plan {
             optimizer: terms.optimizer.name().into(),
             attention: terms.attention.name().into(),
             strategy: best.chosen.strategy,
+            expert_load_per_mille: training.model.spec.experts.map(|e| e.load_per_mille),
             flops_per_sequence: training.flops_per_sequence.0,
             causal_flops_per_sequence: causal_flops_per_sequence(terms, training),
             peak_flops_per_second: u64::try_from(chip.peak_in(terms.stack.precision))

@@ -33,6 +33,7 @@ use crate::parallel::Order;
 use crate::parallel::Setting;
 use crate::parallel::Share;
 use crate::parallel::frameworks::CutShape;
+use crate::parallel::frameworks::ExpertShape;
 use crate::parallel::frameworks::Framework;
 use crate::parallel::frameworks::PlanShape;
 use crate::parallel::frameworks::RepeatedLayers;
@@ -40,6 +41,7 @@ use crate::parallel::is_legal;
 use crate::parallel::legal_widths;
 use crate::parallel::shard;
 use crate::parallel::zero::ParameterBytes;
+use crate::parallel::zero::Sharers;
 use crate::parallel::zero::Zero;
 use crate::parallel::zero::with_exchanges;
 use crate::placement::Choices;
@@ -47,6 +49,7 @@ use crate::placement::Legal;
 use crate::placement::MOST_LAYERS;
 use crate::plan::CutSpace;
 use crate::plan::Recompute;
+use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
 use crate::profile::LayerGraphs;
 use crate::units::Bytes;
@@ -124,6 +127,16 @@ pub enum Untrainable {
         /// How many devices there are.
         devices: u64,
     },
+    /// Experts are dealt out among more devices than there are.
+    #[error(
+        "experts in {owners} parts take more than the {devices} devices; use fewer parts or more devices"
+    )]
+    TooManyParts {
+        /// Into how many parts, at the least.
+        owners: u64,
+        /// How many devices there are.
+        devices: u64,
+    },
     /// Tables of stages would outgrow a machine.
     #[error("it has {found} layers; placed are at most {MOST_LAYERS}")]
     TooDeep {
@@ -157,13 +170,22 @@ impl Training {
         }
         for devices in scopes {
             let cluster = Cluster { devices, ..terms.cluster };
-            for &setting in settings.iter().filter(|setting| setting.devices() <= devices) {
+            let fits = |setting: &&Setting| {
+                let copies = setting.copies_for_experts();
+                setting.devices().saturating_mul(copies) <= devices
+            };
+            for &setting in settings.iter().filter(fits) {
                 let share = shard(&model, setting)?;
                 let division = Division::new(share, terms.options.vector_costs, cluster);
                 divisions.push(Arc::new(division));
             }
         }
         if divisions.is_empty() {
+            let devices = terms.cluster.devices;
+            let narrow = settings.iter().filter(|setting| setting.devices() <= devices);
+            if let Some(owners) = narrow.map(|setting| setting.expert_devices()).min() {
+                return Err(Untrainable::TooManyParts { owners, devices });
+            }
             let asked = terms.space.tensor_parallel.clone();
             return Err(Untrainable::TooWide { asked, devices: terms.cluster.devices });
         }
@@ -179,10 +201,13 @@ impl Training {
         let Some(sharded) = exchanging else { return Arc::clone(plain) };
         let mut known = self.sharded.lock().unwrap_or_else(PoisonError::into_inner);
         let made = known.entry((at, sharded)).or_insert_with(|| {
-            let replicas = sharded.data_parallel * plain.share.setting.context;
-            let shards = terms.space.shards.unwrap_or(replicas);
             let bytes = ParameterBytes::new(terms.optimizer, &terms.stack);
-            let share = with_exchanges(&plain.share, sharded.zero, shards, bytes);
+            let (setting, copies) = (&plain.share.setting, sharded.data_parallel);
+            let sharers = match terms.space.shards {
+                Some(shards) => Sharers::of(setting, copies, shards),
+                None => Sharers::all(setting, copies),
+            };
+            let share = with_exchanges(&plain.share, sharded.zero, sharers, bytes);
             Arc::new(Division::new(share, terms.options.vector_costs, plain.cluster))
         });
         Arc::clone(made)
@@ -216,6 +241,12 @@ impl Training {
             sequence_parallel: setting.sequence_parallel,
             context: setting.context,
             context_kind: setting.context_kind,
+            experts: spec.experts.map(|experts| ExpertShape {
+                count: experts.count,
+                mlp: experts.mlp,
+                parallel: setting.expert,
+                tensor: setting.expert_tensor,
+            }),
             pipeline: 1,
             chunks: 1,
             group: 1,
@@ -328,13 +359,15 @@ pub fn settings(model: &Model, sequence: u64, terms: &Terms) -> Vec<Setting> {
                                 sequence_parallel: sequence_parallel && tensor_parallel > 1,
                                 context,
                                 context_kind,
+                                expert: 1,
+                                expert_tensor: 1,
                                 attention: terms.attention,
                                 repeated,
                                 masked: terms.masked,
                                 element: terms.element,
                                 stack: terms.stack,
                             };
-                            found.push(setting);
+                            found.extend(with_experts(space, setting));
                         }
                     }
                 }
@@ -352,6 +385,12 @@ pub fn settings(model: &Model, sequence: u64, terms: &Terms) -> Vec<Setting> {
         kept.extend(found.first());
     }
     kept
+}
+
+/// A setting with its experts divided in every way.
+fn with_experts(space: &StrategySpace, setting: Setting) -> impl Iterator<Item = Setting> {
+    let degrees = space.expert_degrees(setting.tensor_parallel);
+    degrees.map(move |(expert, expert_tensor)| Setting { expert, expert_tensor, ..setting })
 }
 
 /// How replicas may share what is exchanged inside layers: nothing, and every way to share gradients
@@ -378,11 +417,20 @@ pub fn shardings(terms: &Terms, division: &Division) -> Vec<Option<Sharded>> {
         };
         let given = (space.data_parallel.least == space.data_parallel.most).then_some(most);
         for data_parallel in given.map_or(replicas, |only| vec![only]) {
-            let n = data_parallel * share.setting.context;
-            let are_even = space.shards.is_none_or(|shards| n.is_multiple_of(shards));
-            if data_parallel < space.data_parallel.least.max(1) || data_parallel > most {
+            let setting = &share.setting;
+            if data_parallel < space.data_parallel.least.max(1)
+                || data_parallel > most
+                || !data_parallel.is_multiple_of(setting.copies_for_experts())
+            {
                 continue;
             }
+            let dense = data_parallel * setting.context;
+            let of_experts = share.expert_devices().map(|_| setting.expert_replicas(data_parallel));
+            let n = dense.max(of_experts.unwrap_or(1));
+            let are_even = space.shards.is_none_or(|shards| {
+                let groups = (dense / shards).max(1);
+                dense.is_multiple_of(shards) && of_experts.unwrap_or(groups).is_multiple_of(groups)
+            });
             let zeros = space.zero_with(ranks);
             let inside = zeros.iter().copied().filter(|&zero| zero >= Zero::Gradients);
             let sharded = |zero: Zero| Some(Sharded { zero, data_parallel, ranks });

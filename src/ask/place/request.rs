@@ -10,6 +10,7 @@ use crate::input::batch::default_sequence;
 use crate::input::batch::devices_of_nodes;
 use crate::input::batch::nearest_batch;
 use crate::input::batch::read_tokens;
+use crate::input::imbalance;
 use crate::input::numbers::Field;
 use crate::input::place;
 use crate::input::place::Basics;
@@ -48,6 +49,9 @@ pub struct PlaceRequest {
     pub micro_batches: Option<Vec<u64>>,
     pub tensor_parallel: Option<Vec<u64>>,
     pub context_parallel: Option<Vec<u64>>,
+    pub expert_parallel: Option<Vec<u64>>,
+    pub expert_tensor: Option<Vec<u64>>,
+    pub imbalance: Option<f64>,
     pub zero: Option<u64>,
     pub recompute: Option<RecomputeChoice>,
     /// The part of memory that is left free.
@@ -148,6 +152,9 @@ impl PlaceRequest {
             micro_batches: given.take("micro_batches")?,
             tensor_parallel: given.take("tensor_parallel")?,
             context_parallel: given.take("context_parallel")?,
+            expert_parallel: given.take("expert_parallel")?,
+            expert_tensor: given.take("expert_tensor")?,
+            imbalance: given.take("imbalance")?,
             zero: given.take("zero")?,
             recompute: given.word("recompute", &RecomputeChoice::NAMES)?,
             reserve: given.take("reserve")?,
@@ -205,6 +212,10 @@ impl PlaceRequest {
         let mut question = place::question(&basics, conventions, read)?;
         question.knobs.clone_from(&self.chip.knobs);
         question.efficiency = self.chip.efficiency(read)?;
+        question.imbalance_per_mille = match self.imbalance {
+            Some(factor) => Some(imbalance::read(factor, &self.spelled("imbalance"))?),
+            None => None,
+        };
         question.precision = self.precision.unwrap_or_default();
         question.optimizer = self.optimizer.unwrap_or(question.optimizer);
         question.time_model = self.time_model.unwrap_or(question.time_model);
@@ -231,6 +242,8 @@ impl PlaceRequest {
             ("micro_batches", &self.micro_batches),
             ("tensor_parallel", &self.tensor_parallel),
             ("context_parallel", &self.context_parallel),
+            ("expert_parallel", &self.expert_parallel),
+            ("expert_tensor", &self.expert_tensor),
         ] {
             if found.as_ref().is_some_and(Vec::is_empty) {
                 return Err(self.field(key).missing("give at least one number"));
@@ -287,6 +300,12 @@ impl PlaceRequest {
         }
         if let Some(degrees) = &self.context_parallel {
             space.context_parallel = ascending(degrees);
+        }
+        if let Some(degrees) = &self.expert_parallel {
+            space.expert_parallel = ascending(degrees);
+        }
+        if let Some(degrees) = &self.expert_tensor {
+            space.expert_tensor = ascending(degrees);
         }
         if self.sequence_parallel {
             space.sequence_parallel = vec![true];

@@ -14,6 +14,7 @@ use super::readers::MOST_LAYERS;
 use super::readers::part_of_head;
 use crate::input::InputError;
 use crate::input::fields::Fields;
+use crate::model::ExpertGroups;
 use crate::model::Experts;
 use crate::model::Latent;
 use crate::model::Reach;
@@ -48,6 +49,7 @@ fn experts(fields: &Fields, names: &Names) -> Result<Experts, InputError> {
         biases: false,
         router_bias: RouterBias::None,
         load_per_mille: load(fields)?,
+        groups: None,
     })
 }
 
@@ -166,10 +168,27 @@ fn after_dense_layers(fields: &Fields, spec: &Spec) -> Result<(Experts, Vec<Vari
     let mut experts = experts(fields, &names)?;
     let shared = fields.optional_size("n_shared_experts")?;
     experts.shared = shared.map(|shared| shared * experts.mlp);
+    experts.groups = groups(fields, &experts)?;
     let dense = natural(fields, "first_k_dense_replace")?.min(spec.layers);
     let step = fields.optional_size("moe_layer_freq")?.unwrap_or(1);
     let variants = mixed(spec.layers, |at| at >= dense && at.is_multiple_of(step));
     Ok((experts, variants))
+}
+
+/// The groups of experts that the choice of a token is limited to a few of; nothing where it is not
+/// limited.
+fn groups(fields: &Fields, experts: &Experts) -> Result<Option<ExpertGroups>, InputError> {
+    let found = (fields.optional_size("n_group")?, fields.optional_size("topk_group")?);
+    let (Some(count), Some(chosen)) = found else { return Ok(None) };
+    if !experts.count.is_multiple_of(count) {
+        let problem = format!("does not divide the {} experts into groups", experts.count);
+        return Err(fields.wrong("n_group", &problem, "give a divisor"));
+    }
+    if chosen > count {
+        let problem = format!("lets tokens visit more groups than the {count} that there are");
+        return Err(fields.wrong("topk_group", &problem, "give at most as many"));
+    }
+    Ok((chosen < count).then_some(ExpertGroups { count, chosen }))
 }
 
 /// A number of layers that may be 0.

@@ -74,6 +74,13 @@ fn numbers(spec: &Spec) -> Verdict {
         size("experts.mlp", experts.mlp)?;
         size("experts.shared", experts.shared.unwrap_or(1))?;
         within("experts.load_per_mille", experts.load_per_mille, 1000, 1_000_000)?;
+        if let Some(groups) = experts.groups {
+            within("experts.groups.count", groups.count, 1, experts.count)?;
+            within("experts.groups.chosen", groups.chosen, 1, groups.count)?;
+            let count = format!("numbers.experts.groups.count = {}", groups.count);
+            let even = experts.count.is_multiple_of(groups.count);
+            require(even, &count, &format!("does not divide the {} experts", experts.count))?;
+        }
     }
     if let Some(latent) = spec.latent {
         size("latent.query", latent.query.unwrap_or(1))?;
@@ -126,6 +133,8 @@ fn is_of_a_division(dim: Dim) -> bool {
             | Dim::TurnedKvHeads
             | Dim::TurnedGroup
             | Dim::OwnRows
+            | Dim::SentRows
+            | Dim::RelayedRows
     )
 }
 

@@ -62,6 +62,26 @@ pub enum RepeatedLayers {
     Stages,
 }
 
+/// The experts of a model, and how devices divide them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpertShape {
+    /// How many there are in a layer.
+    pub count: u64,
+    /// Elements between the matmuls of one.
+    pub mlp: u64,
+    /// Devices among which they are dealt out.
+    pub parallel: u64,
+    /// Devices that share each.
+    pub tensor: u64,
+}
+
+impl ExpertShape {
+    /// Devices that hold all of them together, each part once.
+    pub fn devices(&self) -> u128 {
+        u128::from(self.parallel) * u128::from(self.tensor)
+    }
+}
+
 /// A plan by all that rules ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanShape {
@@ -89,6 +109,8 @@ pub struct PlanShape {
     pub context: u64,
     /// How those devices let their tokens attend to each other's.
     pub context_kind: ContextKind,
+    /// How experts are divided, where there are some.
+    pub experts: Option<ExpertShape>,
     /// Ranks of a pipeline.
     pub pipeline: u64,
     /// Virtual stages of each rank.
@@ -289,6 +311,7 @@ mod tests {
         sequence_parallel: true,
         context: 1,
         context_kind: ContextKind::Ring,
+        experts: None,
         pipeline: 8,
         chunks: 5,
         group: 8,

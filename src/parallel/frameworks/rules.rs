@@ -3,9 +3,11 @@
 //! From the sources of Megatron-LM, torchtitan with `PyTorch`'s schedules, and `MaxText`, as of August
 //! 2026. A rule is a sentence that its frameworks ask to be true. Assumed, not read there: which layers
 //! torchtitan and `MaxText` can repeat, the stages of sharding and the order of axes of `MaxText`, and
-//! that torchtitan takes up to two virtual stages of a rank without a layout.
+//! that torchtitan takes up to two virtual stages of a rank without a layout; that `MaxText` divides
+//! each expert as it divides layers, and deals experts out among devices that differ in their data.
 
 use super::CutShape;
+use super::ExpertShape;
 use super::Framework;
 use super::PlanShape;
 use super::RepeatedLayers;
@@ -43,7 +45,7 @@ const TORCHTITAN: &[Framework] = &[Framework::Torchtitan];
 const MAXTEXT: &[Framework] = &[Framework::Maxtext];
 
 /// All rules, in the order in which they are asked: first what every plan needs.
-pub const RULES: [Rule; 33] = [
+pub const RULES: [Rule; 41] = [
     Rule {
         name: "every count is at least 1",
         frameworks: EVERY,
@@ -118,6 +120,46 @@ pub const RULES: [Rule; 33] = [
         would_do: |_| "another degree, or the ring or gather kind, would do".into(),
     },
     Rule {
+        name: "devices that share layers with experts divide the tokens among them",
+        frameworks: EVERY,
+        holds: |plan| plan.experts.is_none() || plan.tensor == 1 || plan.sequence_parallel,
+        found: |plan| format!("found t = {} without sp", plan.tensor),
+        would_do: |_| "sp, or t = 1, would do".into(),
+    },
+    Rule {
+        name: "experts are dealt out evenly",
+        frameworks: EVERY,
+        holds: |plan| of_experts(plan, |experts| experts.count.is_multiple_of(experts.parallel)),
+        found: |plan| about_experts(plan, |e| format!("{} for e = {}", e.count, e.parallel)),
+        would_do: |plan| {
+            let near = |e: &ExpertShape| near(e.count, e.parallel);
+            format!("e of {} would do", plan.experts.as_ref().map_or("1".into(), near))
+        },
+    },
+    Rule {
+        name: "the elements of each expert divide evenly among the devices that share it",
+        frameworks: EVERY,
+        holds: |plan| of_experts(plan, |experts| experts.mlp.is_multiple_of(experts.tensor)),
+        found: |plan| about_experts(plan, |e| format!("{} elements for x = {}", e.mlp, e.tensor)),
+        would_do: |plan| {
+            let near = |e: &ExpertShape| near(e.mlp, e.tensor);
+            format!("x of {} would do", plan.experts.as_ref().map_or("1".into(), near))
+        },
+    },
+    Rule {
+        name: "the devices of a rank hold every expert equally often",
+        frameworks: EVERY,
+        holds: |plan| {
+            of_experts(plan, |experts| rank_devices(plan).is_multiple_of(experts.devices()))
+        },
+        found: |plan| {
+            about_experts(plan, |e| {
+                format!("{} devices for x = {}, e = {}", rank_devices(plan), e.tensor, e.parallel)
+            })
+        },
+        would_do: |plan| format!("x times e that divides {} would do", rank_devices(plan)),
+    },
+    Rule {
         name: "every virtual stage has a layer, embedding and head among them",
         frameworks: EVERY,
         holds: |plan| n_stages(plan) <= u128::from(plan.layers) + 2,
@@ -130,6 +172,25 @@ pub const RULES: [Rule; 33] = [
         holds: |plan| plan.used() <= plan.devices.into(),
         found: |plan| format!("found {} of {}", grid(plan), plan.devices),
         would_do: |plan| format!("t c d p of at most {} would do", plan.devices),
+    },
+    Rule {
+        name: "ranks have the same devices in the grid of experts as in that of layers",
+        frameworks: EVERY,
+        holds: |plan| plan.experts.is_none() || plan.order.folds(&both_grids(plan)),
+        found: |plan| {
+            about_experts(plan, |e| {
+                let PlanShape { tensor, context, order, .. } = plan;
+                let ExpertShape { parallel, tensor: divided, .. } = e;
+                format!("x = {divided}, e = {parallel} for t = {tensor}, c = {context} in {order}")
+            })
+        },
+        would_do: |plan| {
+            let other = Order::default();
+            format!(
+                "x times e = {}, or the order {other}, would do",
+                product(&[plan.tensor, plan.context])
+            )
+        },
     },
     Rule {
         name: "micro-batches divide the batch evenly",
@@ -330,7 +391,9 @@ pub const RULES: [Rule; 33] = [
         // without experts has them as wide as its tensor parallelism.
         name: "sequences are shared only where the pipeline is the outermost axis",
         frameworks: MEGATRON,
-        holds: |plan| plan.context == 1 || numbers_like(plan, Order::default()),
+        holds: |plan| {
+            plan.experts.is_some() || plan.context == 1 || numbers_like(plan, Order::default())
+        },
         found: |plan| format!("{} with c = {}", order(plan), plan.context),
         would_do: |_| format!("{}, or c = 1, would do", Order::MEGATRON[0]),
     },
@@ -365,9 +428,49 @@ pub const RULES: [Rule; 33] = [
         found: |plan| format!("found {}", plan.modules),
         would_do: |_| "recompute of none or full would do".into(),
     },
+    Rule {
+        name: "experts are not divided, each by itself",
+        frameworks: TORCHTITAN,
+        holds: |plan| of_experts(plan, |experts| experts.tensor == 1),
+        found: |plan| about_experts(plan, |e| format!("x = {}", e.tensor)),
+        would_do: |_| "x = 1 would do".into(),
+    },
+    Rule {
+        name: "experts are dealt out among devices that share weights",
+        frameworks: TORCHTITAN,
+        holds: |plan| {
+            let shards = if plan.zero > Zero::Nothing { plan.shards } else { plan.context };
+            let sharers = product(&[shards, plan.tensor]);
+            of_experts(plan, |experts| sharers.is_multiple_of(experts.parallel.into()))
+        },
+        found: |plan| {
+            about_experts(plan, |e| {
+                format!("e = {} for t = {}, shard = {}", e.parallel, plan.tensor, plan.shards)
+            })
+        },
+        would_do: |_| "e that divides t times shard would do".into(),
+    },
+    Rule {
+        name: "each expert is divided as layers are, and experts are dealt out along the data axis",
+        frameworks: MAXTEXT,
+        holds: |plan| {
+            of_experts(plan, |experts| {
+                experts.tensor == plan.tensor && plan.data.is_multiple_of(experts.parallel)
+            })
+        },
+        found: |plan| {
+            about_experts(plan, |e| {
+                format!(
+                    "x = {}, e = {} for t = {}, d = {}",
+                    e.tensor, e.parallel, plan.tensor, plan.data
+                )
+            })
+        },
+        would_do: |plan| format!("x = {} and e that divides d would do", plan.tensor),
+    },
 ];
 
-fn counts(plan: &PlanShape) -> [(&'static str, u64); 15] {
+fn counts(plan: &PlanShape) -> [(&'static str, u64); 17] {
     [
         ("the devices", plan.devices),
         ("the batch", plan.global_batch),
@@ -384,6 +487,8 @@ fn counts(plan: &PlanShape) -> [(&'static str, u64); 15] {
         ("d", plan.data),
         ("g", if plan.chunks > 1 { plan.group } else { 1 }),
         ("shard", if plan.zero > Zero::Nothing { plan.shards } else { 1 }),
+        ("e", plan.experts.map_or(1, |experts| experts.parallel)),
+        ("x", plan.experts.map_or(1, |experts| experts.tensor)),
     ]
 }
 
@@ -430,10 +535,31 @@ fn scattered_parts(plan: &PlanShape) -> u128 {
     product(&[halves, plan.context, plan.tensor])
 }
 
+/// Whether experts are divided so; what has none breaks no rule about them.
+fn of_experts(plan: &PlanShape, holds: impl Fn(&ExpertShape) -> bool) -> bool {
+    plan.experts.as_ref().is_none_or(holds)
+}
+
+fn about_experts(plan: &PlanShape, found: impl Fn(&ExpertShape) -> String) -> String {
+    let found = plan.experts.as_ref().map_or("none".into(), found);
+    format!("found experts: {found}")
+}
+
+/// Devices of each rank of all pipelines.
+fn rank_devices(plan: &PlanShape) -> u128 {
+    product(&[plan.tensor, plan.context, plan.data])
+}
+
+fn both_grids(plan: &PlanShape) -> Grid {
+    let PlanShape { tensor, context, data, pipeline, .. } = *plan;
+    let owners = plan.experts.map(|e| e.parallel.saturating_mul(e.tensor));
+    Grid { tensor, context, data, pipeline, expert_devices: owners }
+}
+
 /// Whether devices get the same numbers as in another order: axes of one device do not count.
 fn numbers_like(plan: &PlanShape, other: Order) -> bool {
     let PlanShape { tensor, context, data, pipeline, .. } = *plan;
-    let grid = Grid { tensor, context, data, pipeline };
+    let grid = Grid { tensor, context, data, pipeline, expert_devices: None };
     let counted = |order: Order| order.axes().into_iter().filter(|&axis| grid.degree(axis) > 1);
     counted(plan.order).eq(counted(other))
 }

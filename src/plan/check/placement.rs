@@ -1,5 +1,6 @@
 //! Judges a saved plan from first principles: no solver is asked, nothing claimed is believed.
 
+use crate::parallel::Order;
 use crate::plan::Answer;
 use crate::plan::Flaw;
 use crate::plan::IllegalOrder;
@@ -67,6 +68,17 @@ pub enum Violation {
         shards: u64,
         /// How many there are.
         replicas: u64,
+    },
+    /// The devices of a rank do not hold every expert equally often, or other ones would in the grid
+    /// of experts.
+    #[error("{devices} devices that hold all experts do not fit {copies} pipelines in {order}")]
+    Experts {
+        /// How many hold all of them together.
+        devices: u64,
+        /// Copies of the pipeline.
+        copies: u64,
+        /// How devices are numbered.
+        order: Order,
     },
     /// There are fewer devices than the stages take.
     #[error("{needed} devices are needed, there are {available}")]
@@ -137,6 +149,10 @@ fn check_answer(profile: &Profile, job: &Job, claimed: &Answer) -> Result<(), Vi
     let replicas = placement.data_parallel.saturating_mul(profile.context);
     if let Some(shards) = placement.shards.filter(|&n| n == 0 || !replicas.is_multiple_of(n)) {
         return Err(Violation::Shards { shards, replicas });
+    }
+    if let Some(devices) = profile.expert_devices.filter(|_| !placement.shape().folds(profile)) {
+        let (copies, order) = (placement.data_parallel, placement.order);
+        return Err(Violation::Experts { devices, copies, order });
     }
     let found = Answer::new(profile, job, &placement);
     if found.devices > job.devices {

@@ -171,6 +171,11 @@ fn device(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
             format!("one of {} devices' ({})", setting.context, setting.context_kind.name());
         line(out, "tokens of each sequence", &tokens)?;
     }
+    if setting.expert_devices() > 1 {
+        let experts =
+            format!("dealt out to {}, {} share each", setting.expert, setting.expert_tensor);
+        line(out, "experts of each layer", &experts)?;
+    }
     if setting.repeated != Modules::NONE {
         line(out, "repeated by the backward pass", &setting.repeated.to_string())?;
     }

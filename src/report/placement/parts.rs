@@ -31,6 +31,8 @@ pub struct TimeParts {
     pub recompute: u128,
     /// Exchanges inside both passes of layers; `exposed` is 0 where it is not known.
     pub exchanges: Exchanged,
+    /// Of these, exposed or not, rows sent to their experts and back.
+    pub all_to_all: u128,
     /// Waiting for the weights of the first layer in each pass, where they are gathered then.
     pub weights: u128,
     /// Waiting for what a neighbour sends.
@@ -57,6 +59,9 @@ impl TimeParts {
         let (transfers, weights) = (sum(|s| s.transfer), sum(|s| s.waits_for_weights));
         let recompute = average(repeated(plan, placement, cost));
         let [exposed, all] = in_layers(plan, placement).map(average);
+        let to_experts = placement.pipeline.stages().flatten();
+        let to_experts =
+            to_experts.map(|&layer| u128::from(plan.profile.layer(layer).all_to_all)).sum();
         let bubble = cost.bubble();
         let passes = cost.passes_end().saturating_sub(bubble);
         let after = cost.after_passes(&plan.job);
@@ -67,6 +72,7 @@ impl TimeParts {
             layers: passes.saturating_sub(transfers + weights + recompute + exposed),
             recompute,
             exchanges: Exchanged { exposed, all },
+            all_to_all: average(to_experts),
             weights,
             transfers,
             bubble,

@@ -54,6 +54,7 @@ fn is_one_strategy(space: &StrategySpace) -> bool {
     let several_ranks = space.pipeline.least > 1;
     [space.micro_batches.len(), space.tensor_parallel.len(), space.context_parallel.len()]
         .into_iter()
+        .chain([space.expert_parallel.len(), space.expert_tensor.len()])
         .chain([space.sequence_parallel.len(), space.repeated.len(), space.recompute.len()])
         .chain([space.zero_with(if several_ranks { 2 } else { 1 }).len()])
         .all(|n| n == 1)
@@ -74,6 +75,13 @@ pub fn described(space: &StrategySpace) -> String {
     if space.context_parallel != [1] {
         let kinds = list(&space.context_kinds);
         said.push(format!("CP {} ({kinds})", list(&space.context_parallel)));
+    }
+    if space.expert_parallel != [1] {
+        said.push(format!("EP {}", list(&space.expert_parallel)));
+    }
+    if space.expert_tensor != [1] {
+        let either = if space.expert_tensor.len() > 1 { ", 1 or TP" } else { "" };
+        said.push(format!("ETP {}{either}", list(&space.expert_tensor)));
     }
     said.push(match space.pipeline {
         Limits { least: 1, most: 1 } => "no pipeline".to_owned(),

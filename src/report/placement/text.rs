@@ -77,7 +77,11 @@ fn rates(plan: &Plan, placement: &Placement, cost: &Cost, out: &mut dyn Write) -
     line(out, "throughput", &rate, &note)?;
     writeln!(out, "{}", rests_on(training, units, cost))?;
     let (figure, note) = utilisation(plan, training, cost, seconds);
-    line(out, "computing", &figure, &note)
+    line(out, "computing", &figure, &note)?;
+    let Some(load) = training.expert_load_per_mille else { return Ok(()) };
+    let factor = format!("{:.1} x", load as f64 / 1000.0);
+    let factor = if load % 100 == 0 { factor } else { format!("{} x", load as f64 / 1000.0) };
+    line(out, "load of experts", &factor, "an even one, on the fullest device")
 }
 
 /// What the times rest on, with the interval of time and throughput where that is known.
@@ -145,12 +149,15 @@ fn lines(plan: &Plan, parts: &TimeParts) -> Vec<TimeLine> {
             TimeLine { what, ticks: exposed, note }
         })
     };
-    let sharing = "among devices that share layers or weights";
+    let mut sharing = "among devices that share layers or weights".to_owned();
+    if parts.all_to_all > 0 {
+        sharing = format!("{sharing}, all-to-all {} of it", told(parts.all_to_all));
+    }
     // Without the schedules of layers it is not known what hides their exchanges.
     let (layers, in_layers) = if plan.layers.is_empty() && parts.exchanges.all > 0 {
         (format!("exchanges take {} of it, hidden or not", told(parts.exchanges.all)), None)
     } else {
-        let exposed = exchanged("exchanges in layers", parts.exchanges, sharing);
+        let exposed = exchanged("exchanges in layers", parts.exchanges, &sharing);
         ("both passes, once".to_owned(), exposed)
     };
     let most = "on the rank with most of it";
