@@ -87,10 +87,12 @@ fn chain(n_layers: usize, width: u64) -> Profile {
         forward,
         backward: 2 * forward,
         parameters,
+        expert_parameters: 0,
         activations,
         tensor_parallel: true,
         collectives: 0,
         backward_collectives: 0,
+        all_to_all: 0,
         working: 0,
         held_on: 0,
         repeatable: name == "transformer",
@@ -100,6 +102,7 @@ fn chain(n_layers: usize, width: u64) -> Profile {
     Profile {
         width,
         context: 1,
+        expert_devices: None,
         kinds: vec![
             kind("embedding", 40_000_000, 600_000_000 / width, 50_000_000),
             kind("transformer", 9_000_000_000 / width, 1_800_000_000 / width, 800_000_000),

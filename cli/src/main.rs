@@ -61,7 +61,7 @@ enum Command {
     Sweep(sweep::Args),
     Reproduce(reproduce::Args),
     Report(report::Args),
-    Place(place::Args),
+    Place(Box<place::Args>),
     Check(check::Args),
     Validate(validate::Args),
     Calibrate(calibrate::Args),

@@ -44,6 +44,23 @@ pub fn apply(model: &mut Model, per_mille: u64, field: &Field) -> Result<(), Inp
     Ok(())
 }
 
+/// The same for every mixture of experts among these models.
+///
+/// # Errors
+/// As of [`apply`], or that there is none.
+pub fn apply_to_mixtures(
+    models: &mut [Model],
+    per_mille: u64,
+    field: &Field,
+) -> Result<(), InputError> {
+    let mut mixtures = models.iter_mut().filter(|model| model.spec.experts.is_some()).peekable();
+    if mixtures.peek().is_none() {
+        let problem = "is the load of models without experts";
+        return Err(field.value(&per_mille.to_string(), problem, "leave it out"));
+    }
+    mixtures.try_for_each(|model| apply(model, per_mille, field))
+}
+
 /// Gives the fullest device of a mixture of experts a load by its factor.
 ///
 /// # Errors

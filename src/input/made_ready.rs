@@ -4,6 +4,7 @@
 use super::InputError;
 use super::efficiency_choice;
 use super::hardware;
+use super::imbalance;
 use super::network;
 use super::numbers::Field;
 use super::request::RequestFile;
@@ -83,7 +84,10 @@ fn named<S>(request: &Request<S>, file: &str) -> Result<(Vec<Model>, Physics), I
         Some(text) => source::model_text(&model.name, text),
         None => super::model(&model.name),
     });
-    let models: Vec<Model> = models.collect::<Result<_, _>>()?;
+    let mut models: Vec<Model> = models.collect::<Result<_, _>>()?;
+    if let Some(load) = request.imbalance_per_mille {
+        imbalance::apply_to_mixtures(&mut models, load, &Field::new(file, "job.imbalance"))?;
+    }
     let mut physics = match &request.hardware.text {
         Some(text) => hardware::hardware(text, &request.hardware.name)?.physics,
         None => hardware::preset(&request.hardware.name, &format!("{file}: hardware"))?.physics,

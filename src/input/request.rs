@@ -15,7 +15,6 @@ use super::chip_space::ChipTable;
 use super::chip_space::SpaceKind;
 use super::conventions::Conventions;
 use super::efficiency_choice;
-use super::hardware;
 use super::imbalance;
 pub use super::made_ready::chip_setup_of;
 pub use super::made_ready::chips_judged_by;
@@ -23,7 +22,6 @@ pub use super::made_ready::judged_by;
 pub use super::made_ready::ready;
 pub use super::made_ready::ready_chips;
 pub use super::made_ready::setup_of;
-use super::network;
 use super::numbers::Field;
 use super::numbers::syntax;
 use super::place::divide_experts;
@@ -422,82 +420,6 @@ impl RequestFile {
         }
         Ok(found)
     }
-}
-
-/// What is asked in `file`, ready to be searched; `name` is what errors refer to, and `read` opens
-/// the files that it names.
-///
-/// # Errors
-/// What cannot be read, is not known, or makes no sense.
-pub fn ready(file: &RequestFile, name: &str, read: &Reader) -> Result<Setup, InputError> {
-    setup_of(file.complete(name, read)?, name)
-}
-
-/// What a request asks, ready to be searched: everything is in the request, no file is read. The
-/// request may come from a saved outcome and is checked as one that was just written; `file` is
-/// what errors refer to.
-///
-/// # Errors
-/// What is not known or makes no sense.
-pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
-    let request = validated(request, file)?;
-    let models = request.models.iter().map(|model| match &model.text {
-        Some(text) => source::model_text(&model.name, text),
-        None => super::model(&model.name),
-    });
-    let mut models: Vec<Model> = models.collect::<Result<_, _>>()?;
-    if let Some(load) = request.imbalance_per_mille {
-        let field = Field::new(file, "job.imbalance");
-        let mut mixtures: Vec<&mut Model> =
-            models.iter_mut().filter(|model| model.spec.experts.is_some()).collect();
-        if mixtures.is_empty() {
-            let problem = "is the load of models without experts";
-            return Err(field.value(&load.to_string(), problem, "leave it out"));
-        }
-        for model in &mut mixtures {
-            imbalance::apply(model, load, &field)?;
-        }
-    }
-    let mut physics = match &request.hardware.text {
-        Some(text) => hardware::hardware(text, &request.hardware.name)?.physics,
-        None => hardware::preset(&request.hardware.name, &format!("{file}: hardware"))?.physics,
-    };
-    if let Some(chosen) = &request.efficiency {
-        efficiency_choice::assume_physics(chosen, &mut physics, &format!("{file}: efficiency"))?;
-    }
-    for &gib in &request.space.hbm_gib {
-        let field = Field::new(file, "space.hbm_gib");
-        physics.hbm.knows(gib).map_err(|unknown| {
-            field.value(&gib.to_string(), &unknown.problem(), &unknown.allowed())
-        })?;
-    }
-    network::reaches(&physics.network, request.devices, &Field::new(file, "job.devices"))?;
-    let widths = &request.strategies.tensor_parallel;
-    let legal = allowed(widths, &models);
-    if let Some(odd) = widths.iter().find(|&width| !legal.contains(width)) {
-        return Err(illegal_width(*odd, &request, &models, file));
-    }
-    for &degree in &request.strategies.context_parallel {
-        let mut each = request.models.iter().zip(&models);
-        if !each.any(|(asked, model)| divides(model, asked.sequence, degree)) {
-            return Err(illegal_context(degree, &request, &models, file));
-        }
-    }
-    let file = file.to_owned();
-    Setup::new(request, models, physics).map_err(|reason| InputError::Senseless { file, reason })
-}
-
-/// What an answer to a request is judged by, and the models that it names; `file` is what errors
-/// refer to.
-///
-/// # Errors
-/// The first field that makes no sense, with what is allowed.
-pub fn judged_by(request: Request, file: &str) -> Result<(Question, Vec<Model>), InputError> {
-    let Setup { request, physics, trainings, .. } = setup_of(request, file)?;
-    let models: Vec<Model> = trainings.into_iter().map(|training| training.model).collect();
-    let question = Question::new(&request, &models, physics, super::references()?)
-        .map_err(|reason| Field::new(file, "request").value("it", &reason, "search again"))?;
-    Ok((question, models))
 }
 
 /// Those of `widths` that some model allows.

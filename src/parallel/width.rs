@@ -39,10 +39,10 @@ pub enum Illegal {
         width: u64,
     },
     /// Experts cannot be divided so.
-    #[error("{axis} degree {degree} {problem}; {}", allowed(legal))]
+    #[error("{} degree {degree} {problem}; {}", of_experts(*axis), allowed(legal))]
     Experts {
         /// Along which axis.
-        axis: &'static str,
+        axis: Axis,
         /// The degree asked for.
         degree: u64,
         /// What is in its way.
@@ -182,11 +182,8 @@ pub fn legal_expert_degrees(spec: &Spec, axis: Axis) -> Vec<u64> {
 const MOST_EXPERT_DEGREE: u64 = 1 << 16;
 
 fn expert_problem(spec: &Spec, setting: Setting) -> Option<Illegal> {
-    let degrees = [
-        (Axis::Expert, "expert-parallel", setting.expert),
-        (Axis::ExpertTensor, "expert-tensor", setting.expert_tensor),
-    ];
-    for (axis, name, degree) in degrees {
+    let degrees = [(Axis::Expert, setting.expert), (Axis::ExpertTensor, setting.expert_tensor)];
+    for (axis, degree) in degrees {
         let problem = match divided_by(spec, axis) {
             None if degree == 1 => continue,
             Some((size, _)) if degree > 0 && size.is_multiple_of(degree) => continue,
@@ -194,7 +191,7 @@ fn expert_problem(spec: &Spec, setting: Setting) -> Option<Illegal> {
             Some((size, what)) => format!("does not divide the {size} {what}"),
         };
         let legal = legal_expert_degrees(spec, axis);
-        return Some(Illegal::Experts { axis: name, degree, problem, legal });
+        return Some(Illegal::Experts { axis, degree, problem, legal });
     }
     None
 }
@@ -290,6 +287,11 @@ fn experts(spec: &Spec, setting: Setting, whole: &Sizes) -> Sizes {
         shared_mlp: whole.shared_mlp / width,
         ..*whole
     }
+}
+
+/// What users call the degree of an axis of experts.
+fn of_experts(axis: Axis) -> &'static str {
+    if axis == Axis::ExpertTensor { "expert-tensor" } else { "expert-parallel" }
 }
 
 /// Which degrees would do, as a sentence says it.

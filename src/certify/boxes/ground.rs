@@ -116,6 +116,7 @@ fn without_space(request: &Request<ChipSpace>) -> Request {
     Request {
         models: request.models.clone(),
         hardware: request.hardware.clone(),
+        imbalance_per_mille: request.imbalance_per_mille,
         efficiency: request.efficiency.clone(),
         devices: request.devices,
         global_batch: request.global_batch,
