@@ -25,6 +25,14 @@ pub fn read(factor: f64, file: &str) -> Result<u64, InputError> {
     Ok((factor * 1000.0).round() as u64)
 }
 
+/// The same of the table `job` of a request.
+///
+/// # Errors
+/// As of [`read`].
+pub fn of_job(factor: Option<f64>, file: &str) -> Result<Option<u64>, InputError> {
+    factor.map(|factor| read(factor, &format!("{file}: job"))).transpose()
+}
+
 /// Gives the fullest device of a mixture of experts so many thousandths of an even load.
 ///
 /// # Errors

@@ -134,7 +134,8 @@ pub fn question(
     let mut space = conventions.space(micro_batches, widths, attention, framework);
     if !published {
         space.context_parallel = default_contexts(&found, sequence);
-        divide_experts(&mut space, [&found], devices);
+        deal_out_experts(&mut space, std::slice::from_ref(&found), devices);
+        divide_experts(&mut space, &found);
     }
     Ok(Question {
         model: Source { name: model.to_owned(), text },
@@ -192,28 +193,28 @@ pub fn default_contexts(model: &Model, sequence: u64) -> Vec<u64> {
     legal_contexts(&model.spec, setting, most)
 }
 
-/// Leaves experts to be dealt out in every way that some model allows and the devices suffice for,
-/// each whole or divided as layers are.
-pub fn divide_experts<'a>(
-    space: &mut StrategySpace,
-    models: impl IntoIterator<Item = &'a Model>,
-    devices: u64,
-) {
-    let mut degrees = Vec::new();
-    let mut divided = Vec::new();
-    for model in models {
-        let legal = |axis| legal_expert_degrees(&model.spec, axis).into_iter();
-        degrees.extend(legal(Axis::Expert).filter(|&degree| degree <= devices));
-        let widths = |degree: &u64| space.tensor_parallel.contains(degree) || *degree == 1;
-        divided.extend(legal(Axis::ExpertTensor).filter(widths));
-    }
-    for (list, found) in
-        [(&mut space.expert_parallel, degrees), (&mut space.expert_tensor, divided)]
-    {
-        *list = found;
+/// Leaves of a list of degrees what is asked for, upwards and each once.
+pub fn ask_for(asked: Option<&[u64]>, list: &mut Vec<u64>) {
+    if let Some(degrees) = asked {
+        *list = degrees.to_vec();
         list.sort_unstable();
         list.dedup();
     }
+}
+
+/// Leaves experts to be dealt out in every way that some model allows and the devices suffice for.
+pub fn deal_out_experts(space: &mut StrategySpace, models: &[Model], devices: u64) {
+    let legal = models.iter().flat_map(|model| legal_expert_degrees(&model.spec, Axis::Expert));
+    let found: Vec<u64> = legal.filter(|&degree| degree <= devices).collect();
+    ask_for(Some(&found), &mut space.expert_parallel);
+}
+
+/// Leaves each expert of a model to be whole, or divided as layers are.
+fn divide_experts(space: &mut StrategySpace, model: &Model) {
+    let legal = legal_expert_degrees(&model.spec, Axis::ExpertTensor).into_iter();
+    let is_width = |degree: &u64| *degree == 1 || space.tensor_parallel.contains(degree);
+    let found: Vec<u64> = legal.filter(is_width).collect();
+    ask_for(Some(&found), &mut space.expert_tensor);
 }
 
 /// Makes a question ready; `file` is what errors refer to.

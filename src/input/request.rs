@@ -24,7 +24,8 @@ pub use super::made_ready::ready_chips;
 pub use super::made_ready::setup_of;
 use super::numbers::Field;
 use super::numbers::syntax;
-use super::place::divide_experts;
+use super::place::ask_for;
+use super::place::deal_out_experts;
 use super::source;
 use super::source::Reader;
 use super::space::RawSpace;
@@ -264,10 +265,7 @@ impl RequestFile {
             models: asked,
             hardware: Source { name: source::printable(name), text },
             efficiency: self.efficiency(file, read)?,
-            imbalance_per_mille: match job.imbalance {
-                Some(factor) => Some(imbalance::read(factor, &format!("{file}: job"))?),
-                None => None,
-            },
+            imbalance_per_mille: imbalance::of_job(job.imbalance, file)?,
             devices: job.devices.unwrap_or(1024),
             global_batch: job.global_batch.unwrap_or(4096),
             strategies: self.strategies(file, default, &models, &asked_sequences)?,
@@ -368,18 +366,10 @@ impl RequestFile {
             None => vec![1],
         };
         if !published {
-            divide_experts(&mut space, models, job.devices.unwrap_or(1024));
-            // Unless that is asked for, each expert is whole.
-            space.expert_tensor = vec![1];
+            deal_out_experts(&mut space, models, job.devices.unwrap_or(1024));
         }
-        for (asked, list) in [
-            (&job.expert_parallel, &mut space.expert_parallel),
-            (&job.expert_tensor, &mut space.expert_tensor),
-        ] {
-            if let Some(degrees) = asked {
-                *list = ascending(degrees);
-            }
-        }
+        ask_for(job.expert_parallel.as_deref(), &mut space.expert_parallel);
+        ask_for(job.expert_tensor.as_deref(), &mut space.expert_tensor);
         if let Some(sequence_parallel) = job.sequence_parallel {
             space.sequence_parallel = vec![sequence_parallel];
         }
