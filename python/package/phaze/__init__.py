@@ -94,16 +94,17 @@ def search(
     """Finds the best accelerator of a space and the best way to train on it, with proof.
 
     `model` is a built-in name, a path, a configuration, a `phaze.Model`, or a list of them; keywords are the
-    keys of a request file (`devices`, `global_batch`, `objective`, `pareto`, `top`, the knobs of the space
-    as a number, a list or `{"from": 2, "to": 64}` ...), and `sequence` the tokens of every model.
+    keys of a request file (`devices`, `global_batch`, `objective`, `top`, `area_mm2`, `tdp_w`, the knobs of the
+    space as a number, a list or `{"from": 2, "to": 64}` ...), and `sequence` the tokens of every model. Whole
+    chips are searched, or the published space with `space="published"`.
 
     `progress` shows a bar (tqdm where it is installed), or is called with a `phaze.Progress`. After
     `time_limit` seconds the best so far is answered, with its gap. `out` is a directory for the files of the
     result; what an interrupted search into it knows is used again with `resume=True`, or `resume=directory`.
     Ctrl-C raises `KeyboardInterrupt` at once. The answer does not depend on `threads`.
 
-    >>> found = phaze.search("bert-large", devices=8, global_batch=64, width=128, depth=[64, 128],
-    ...                      glb_mib=32, hbm_gib=32)
+    >>> found = phaze.search("bert-large", space="published", devices=8, global_batch=64, width=128,
+    ...                      depth=[64, 128], glb_mib=32, hbm_gib=32)
     >>> found.winner.design.width, found.proof.complete, found.proof.gap
     (128, True, 0.0)
     >>> len(found.designs) == found.proof.designs
