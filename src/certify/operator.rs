@@ -15,6 +15,7 @@ use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::hardware::CoreSpec;
 use crate::hardware::Efficiency;
+use crate::hardware::OffChipTime;
 use crate::hardware::Use;
 use crate::hardware::VectorSpec;
 use crate::model::op::Home;
@@ -44,8 +45,12 @@ pub struct Place<'a> {
 /// What a matmul adds to the vector work behind it.
 #[derive(Clone, Copy, Default)]
 struct Product {
+    /// Off-chip memory included, in whole cycles.
     cycles: u64,
     limit: Option<Limit>,
+    /// Without off-chip memory.
+    on_chip: u64,
+    on_chip_limit: Option<Limit>,
     energy: Energy,
     hbm: u64,
     glb_read: u64,
@@ -66,10 +71,14 @@ pub fn price(op: &Op, place: Place, cores: Use, mapping: Option<&Mapping>) -> Op
                 return None;
             }
             let priced = cost(matmul, *homes, &spec, mapping)?;
-            let (cycles, limit) = reached(&priced, *numbers, *homes, place.chip.efficiency())?;
+            let part = part_of_peak(*numbers, *homes, place.chip.efficiency());
+            let (cycles, limit) = reached(&priced, part)?;
+            let (on_chip, on_chip_limit) = on_chip(&priced);
             let product = Product {
                 cycles,
                 limit: Some(limit),
+                on_chip: prolonged(on_chip, part)?,
+                on_chip_limit: Some(on_chip_limit),
                 energy: priced.total_energy(),
                 hbm: priced.hbm_read.0.checked_add(priced.hbm_written.0)?,
                 glb_read: priced.glb_read.0,
@@ -80,26 +89,39 @@ pub fn price(op: &Op, place: Place, cores: Use, mapping: Option<&Mapping>) -> Op
     }
 }
 
-/// Cycles of a product where its arrays reach a part of their peak, and what decides them: memory
-/// where that takes longer even so.
-fn reached(
-    priced: &Cost,
-    numbers: Numbers,
-    homes: Homes,
-    efficiency: &Efficiency,
-) -> Option<(u64, Limit)> {
-    let on_chip = priced.needs.compute.max(priced.needs.local).max(priced.needs.glb);
+/// Thousandths of their peak that the arrays reach.
+fn part_of_peak(numbers: Numbers, homes: Homes, efficiency: &Efficiency) -> u16 {
     let fused = homes.a == Home::Chip || homes.b == Home::Chip || homes.out == Home::Chip;
-    let part = match numbers {
+    match numbers {
         _ if fused => efficiency.attention,
         Numbers::Bf16 => efficiency.matmul,
         Numbers::Fp8 | Numbers::Bf16BesideFp8 => efficiency.matmul_fp8,
+    }
+}
+
+/// Cycles of a product beside memory that is never waited for, and the first that needs them all.
+fn on_chip(priced: &Cost) -> (u64, Limit) {
+    let needs = &priced.needs;
+    let most = needs.compute.max(needs.local).max(needs.glb);
+    let limit = match most {
+        _ if most == needs.compute => Limit::Compute,
+        _ if most == needs.local => Limit::Local,
+        _ => Limit::Glb,
     };
+    (most, limit)
+}
+
+fn prolonged(cycles: u64, part: u16) -> Option<u64> {
+    u64::try_from((u128::from(cycles) * 1000).div_ceil(u128::from(part))).ok()
+}
+
+/// Cycles of a product where its arrays reach a part of their peak, and what decides them: memory
+/// where that takes longer even so.
+fn reached(priced: &Cost, part: u16) -> Option<(u64, Limit)> {
     if part == 1000 {
         return Some((priced.cycles.0, priced.limit));
     }
-    let arrays = (u128::from(on_chip) * 1000).div_ceil(u128::from(part));
-    let arrays = u64::try_from(arrays).ok()?;
+    let arrays = prolonged(on_chip(priced).0, part)?;
     Some(match priced.limit {
         Limit::Hbm if arrays >= priced.cycles.0 => (arrays, Limit::Compute),
         limit => (arrays.max(priced.cycles.0), limit),
@@ -124,22 +146,36 @@ fn together(
     let glb_read = sum([product.glb_read, glb_read.0, hbm_written.0])?;
     let glb_written = sum([product.glb_written, glb_written.0, hbm_read.0])?;
     let hertz = u128::from(spec.clock.as_hertz());
-    let off_chip = u128::from(hbm) * hertz;
-    let off_chip = off_chip.div_ceil(u128::from(spec.hbm.as_bytes_per_second()));
-    let off_chip = (off_chip * 1000).div_ceil(u128::from(memory));
+    let rate = u128::from(spec.hbm.as_bytes_per_second());
+    let second = u128::from(Time::PER_SECOND);
     let reads = glb_read.div_ceil(spec.glb_port.read);
     let writes = glb_written.div_ceil(spec.glb_port.write);
-    let longest_first = [
-        (product.cycles, product.limit.unwrap_or(Limit::Lanes)),
-        (needs.lanes, Limit::Lanes),
-        (needs.local, Limit::Local),
-        (reads.max(writes), Limit::Glb),
-        (u64::try_from(off_chip).ok()?, Limit::Hbm),
-    ];
+    let beside =
+        [(needs.lanes, Limit::Lanes), (needs.local, Limit::Local), (reads.max(writes), Limit::Glb)];
     // Among equals the first is named.
-    let (cycles, limit) = longest_first.into_iter().rev().max_by_key(|(cycles, _)| *cycles)?;
-    let picoseconds =
-        (u128::from(cycles) * u128::from(Time::PER_SECOND)).div_ceil(hertz) + u128::from(launch.0);
+    let longest = |first: (u64, Limit), last: Option<(u64, Limit)>| {
+        let all = std::iter::once(first).chain(beside).chain(last);
+        all.collect::<Vec<_>>().into_iter().rev().max_by_key(|(cycles, _)| *cycles)
+    };
+    let named = |limit: Option<Limit>| limit.unwrap_or(Limit::Lanes);
+    let (picoseconds, limit) = match place.chip.off_chip_time() {
+        OffChipTime::WholeCycles => {
+            let off_chip = (u128::from(hbm) * hertz).div_ceil(rate);
+            let off_chip = u64::try_from((off_chip * 1000).div_ceil(u128::from(memory))).ok()?;
+            let product = (product.cycles, named(product.limit));
+            let (cycles, limit) = longest(product, Some((off_chip, Limit::Hbm)))?;
+            ((u128::from(cycles) * second).div_ceil(hertz), limit)
+        }
+        OffChipTime::Exact => {
+            let product = (product.on_chip, named(product.on_chip_limit));
+            let (cycles, limit) = longest(product, None)?;
+            let cores = (u128::from(cycles) * second).div_ceil(hertz);
+            let bytes = u128::from(hbm) * 1000;
+            let off_chip = (bytes * second).div_ceil(rate * u128::from(memory));
+            if cores < off_chip { (off_chip, Limit::Hbm) } else { (cores, limit) }
+        }
+    };
+    let picoseconds = picoseconds + u128::from(launch.0);
     let vector_energy = Energy(needs.energy_eighths.iter().sum::<u128>().div_ceil(8));
     Some(Estimate {
         time: Time(u64::try_from(picoseconds).ok()?),
@@ -206,4 +242,75 @@ pub fn mapping(facts: &MappingFacts) -> Option<Mapping> {
         glb: tile(facts.glb_tile),
         glb_inner: named(&facts.glb_inner)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::EstimateTable;
+    use crate::estimate::Options;
+    use crate::estimate::tensor_core::Scratch;
+    use crate::estimate::tensor_core::best;
+    use crate::hardware::Physics;
+    use crate::hardware::chip::ChipKnobs;
+    use crate::hardware::chip::properties;
+    use crate::hardware::chip::torus_of_links;
+    use crate::model::families;
+    use crate::model::spec::examples;
+    use crate::parallel::Setting;
+    use crate::parallel::shard;
+
+    /// A block in which nothing reaches its data sheet.
+    const BLOCK: Efficiency = Efficiency {
+        matmul: 700,
+        attention: 450,
+        memory: 830,
+        launch: Time(7),
+        ..Efficiency::IDEAL
+    };
+
+    #[test]
+    fn every_operator_has_the_price_of_its_estimate_by_either_rule_of_off_chip_time() {
+        let network = torus_of_links(300, 8, Time(500_000));
+        let cluster = Cluster { devices: 8, network };
+        let (technology, table) =
+            (properties::technology(), EstimateTable::new(Options::default()));
+        let small = ChipKnobs { tensor_cores: 3, width: 16, depth: 32, ..properties::example() };
+        let (mut limited, mut differ) = (0, 0);
+        for efficiency in [Efficiency::IDEAL, BLOCK] {
+            let physics = Physics { efficiency, ..properties::physics() };
+            let exact = small.accelerator(&technology, &physics).unwrap();
+            let chips = [exact.clone(), exact.counting(OffChipTime::WholeCycles)];
+            for spec in examples::all() {
+                let setting = Setting { sequence: 64, ..Setting::ALONE };
+                let share = shard(&families::build(&spec), setting).unwrap();
+                let passes = share.kinds.iter().flat_map(|kind| [&kind.forward, &kind.backward]);
+                for op in passes.flat_map(|pass| pass.nodes()) {
+                    for cores in [Use::Alone, Use::Spread] {
+                        let [exact, whole] = [0, 1].map(|at| {
+                            let chip = &chips[at];
+                            let mapping = match &op.work {
+                                Work::Matmul { matmul, homes, numbers, .. } => {
+                                    let spec = chip.tensor_in(*numbers, cores);
+                                    let mut scratch = Scratch::default();
+                                    best(matmul, *homes, &spec, 0, &mut scratch).map(|best| best.0)
+                                }
+                                _ => None,
+                            };
+                            let costs = VectorCosts::default();
+                            let place = Place { chip, cluster: &cluster, costs };
+                            let priced = price(op, place, cores, mapping.as_ref());
+                            let estimate = table.estimate(op, chip, &cluster, cores);
+                            assert_eq!(priced, estimate.ok(), "{}", op.name);
+                            priced.unwrap()
+                        });
+                        assert!(exact.time <= whole.time, "{}", op.name);
+                        limited += usize::from(exact.limit == Limit::Hbm);
+                        differ += usize::from(exact.time < whole.time);
+                    }
+                }
+            }
+        }
+        assert!(limited > 20 && differ > 20, "{limited} wait for memory, {differ} differ");
+    }
 }

@@ -18,6 +18,7 @@ pub mod vector_core;
 
 pub use table::EstimateTable;
 pub use table::LARGEST_MATMUL;
+pub use table::LeastEstimate;
 pub use table::Options;
 pub use tensor_core::Limit;
 pub use vector_core::VectorCosts;

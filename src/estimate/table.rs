@@ -1,5 +1,9 @@
 //! Estimates, each computed once, when first asked for, by whichever thread asks.
 
+mod least;
+
+pub use least::LeastEstimate;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -13,16 +17,20 @@ use super::OpCosts;
 use super::TooLarge;
 use super::collective;
 use super::tensor_core::Cost;
+use super::tensor_core::Floor;
 use super::tensor_core::Mapping;
 use super::tensor_core::Scratch;
 use super::tensor_core::best;
 use super::tensor_core::cost;
+use super::tensor_core::cost::Needs;
+use super::tensor_core::floor;
 use super::vector_core;
 use super::vector_core::VectorCosts;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
 use crate::hardware::CoreSpec;
 use crate::hardware::Efficiency;
+use crate::hardware::OffChipTime;
 use crate::hardware::Use;
 use crate::hardware::VectorSpec;
 use crate::hardware::efficiency::slowed;
@@ -61,9 +69,12 @@ pub struct EstimateTable {
     options: Options,
     shapes: Interned<(Matmul, Homes)>,
     specs: Interned<CoreSpec>,
-    shards: Vec<RwLock<Map<(u32, u32), Remembered>>>,
+    shards: Vec<Shard>,
 }
 
+/// The numbers of a matmul and of a core spec.
+type Key = (u32, u32);
+type Shard = RwLock<Map<Key, Remembered>>;
 type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mixer>>;
 
 /// A hash of a few multiplications: keys are plain numbers, nobody chooses them to collide, and
@@ -109,14 +120,16 @@ struct Remembered {
     unbounded: Option<(Mapping, u64)>,
     /// The best for each bandwidth that was asked for.
     found: Vec<(Bandwidth, MatmulCost)>,
+    /// What no mapping beats, once it was asked for.
+    floor: Option<Floor>,
 }
 
 /// What is remembered of a matmul's cost.
 #[derive(Clone, Copy, Debug)]
 struct MatmulCost {
     cycles: u64,
-    /// Cycles if off-chip memory were never waited for.
-    on_chip: u64,
+    /// Cycles if off-chip memory were never waited for, and what makes them so many.
+    on_chip: (u64, Limit),
     limit: Limit,
     energy: Energy,
     hbm: u64,
@@ -181,7 +194,7 @@ impl EstimateTable {
     ) -> Result<Estimate, TooLarge> {
         let vector = chip.vector(cores);
         let reached = chip.efficiency();
-        let place = (&vector, reached);
+        let place = (&vector, reached, chip.off_chip_time());
         let found = match &op.work {
             Work::Collective(collective) => {
                 return Ok(collective::estimate(collective, &vector, cluster));
@@ -215,7 +228,7 @@ impl EstimateTable {
         matmul: Option<MatmulCost>,
         chain: &[VectorWork],
         traffic: &Traffic,
-        (spec, reached): (&VectorSpec, &Efficiency),
+        (spec, reached, off_chip): (&VectorSpec, &Efficiency, OffChipTime),
     ) -> Option<Estimate> {
         let needs = vector_core::needs(chain, traffic, spec, self.options.vector_costs)?;
         let (hbm, glb_read, glb_written) =
@@ -228,25 +241,28 @@ impl EstimateTable {
             glb_written.checked_add(traffic.glb_written.0)?.checked_add(traffic.hbm_read.0)?;
         let glb =
             glb_read.div_ceil(spec.glb_port.read).max(glb_written.div_ceil(spec.glb_port.write));
-        let hbm_cycles = (u128::from(hbm) * u128::from(spec.clock.as_hertz()))
-            .div_ceil(u128::from(spec.hbm.as_bytes_per_second()));
-        let hbm_cycles = slowed(u64::try_from(hbm_cycles).ok()?, reached.memory)?;
-        let (matmul_cycles, matmul_limit) =
-            matmul.map_or((0, Limit::Lanes), |cost| (cost.cycles, cost.limit));
-        let candidates = [
-            (matmul_cycles, matmul_limit),
-            (needs.lanes, Limit::Lanes),
-            (needs.local, Limit::Local),
-            (glb, Limit::Glb),
-            (hbm_cycles, Limit::Hbm),
-        ];
-        let cycles = candidates.iter().map(|need| need.0).fold(0, u64::max);
-        let first = candidates.iter().find(|need| need.0 == cycles);
-        let (_, limit) = *first.expect("one of them is the most");
+        let on_chip = [(needs.lanes, Limit::Lanes), (needs.local, Limit::Local), (glb, Limit::Glb)];
+        let (time, limit) = match off_chip {
+            OffChipTime::WholeCycles => {
+                let product = matmul.map_or((0, Limit::Lanes), |cost| (cost.cycles, cost.limit));
+                let hbm = slowed(hbm_cycles(spec, hbm)?, reached.memory)?;
+                let [lanes, local, glb] = on_chip;
+                let (cycles, limit) = longest([product, lanes, local, glb, (hbm, Limit::Hbm)]);
+                (checked_time(spec.clock, cycles)?, limit)
+            }
+            OffChipTime::Exact => {
+                let product = matmul.map_or((0, Limit::Lanes), |cost| cost.on_chip);
+                let [lanes, local, glb] = on_chip;
+                let (cycles, limit) = longest([product, lanes, local, glb]);
+                let time = checked_time(spec.clock, cycles)?;
+                let off_chip = exact_off_chip(spec.hbm, hbm, reached.memory)?;
+                if off_chip > time { (off_chip, Limit::Hbm) } else { (time, limit) }
+            }
+        };
         let eighths: u128 = needs.energy_eighths.iter().sum();
         let vector_energy = Energy(eighths.div_ceil(u128::from(ACCESS_BYTES)));
         Some(Estimate {
-            time: Time(checked_time(spec.clock, cycles)?.0.checked_add(reached.launch.0)?),
+            time: Time(time.0.checked_add(reached.launch.0)?),
             energy: vector_energy + matmul.map_or(Energy::ZERO, |cost| cost.energy),
             hbm: Bytes(hbm),
             glb_read: Bytes(glb_read),
@@ -260,10 +276,7 @@ impl EstimateTable {
         if macs > LARGEST_MATMUL {
             return None;
         }
-        let unbounded_rate = Bandwidth::bytes_per_second(UNBOUNDED).expect("it is not zero");
-        let bare = CoreSpec { hbm: unbounded_rate, ..*spec };
-        let key = (self.shapes.number(&(*matmul, homes)), self.specs.number(&bare));
-        let shard = &self.shards[(key.0.wrapping_mul(31).wrapping_add(key.1)) as usize % N_SHARDS];
+        let (bare, key, shard) = self.place(matmul, homes, spec);
         let lost = "no thread panics while it holds the lock";
         let known = {
             let shard = shard.read().expect(lost);
@@ -276,12 +289,41 @@ impl EstimateTable {
         let (unbounded, cost) = self.settle(matmul, homes, spec, &bare, known)?;
         let cost = MatmulCost::of(&cost);
         let mut shard = shard.write().expect(lost);
-        let entry = shard.entry(key).or_insert_with(|| Remembered { unbounded, found: Vec::new() });
+        let entry = shard.entry(key).or_insert_with(|| Remembered {
+            unbounded,
+            found: Vec::new(),
+            floor: None,
+        });
         entry.unbounded = entry.unbounded.or(unbounded);
         if entry.at(spec.hbm).is_none() {
             entry.found.push((spec.hbm, cost));
         }
         Some(cost)
+    }
+
+    /// Where a matmul on a core spec is remembered: the spec with memory that is never waited for, and
+    /// a key in a shard.
+    fn place(&self, matmul: &Matmul, homes: Homes, spec: &CoreSpec) -> (CoreSpec, Key, &Shard) {
+        let unbounded_rate = Bandwidth::bytes_per_second(UNBOUNDED).expect("it is not zero");
+        let bare = CoreSpec { hbm: unbounded_rate, ..*spec };
+        let key = (self.shapes.number(&(*matmul, homes)), self.specs.number(&bare));
+        let shard = (key.0.wrapping_mul(31).wrapping_add(key.1)) as usize % N_SHARDS;
+        (bare, key, &self.shards[shard])
+    }
+
+    /// What no mapping of a matmul that was estimated beats, remembered beside it.
+    fn floor(&self, matmul: &Matmul, homes: Homes, spec: &CoreSpec) -> Option<Floor> {
+        let (bare, key, shard) = self.place(matmul, homes, spec);
+        let lost = "no thread panics while it holds the lock";
+        let known = shard.read().expect(lost).get(&key).and_then(|entry| entry.floor);
+        if known.is_some() {
+            return known;
+        }
+        let found = SCRATCH.with_borrow_mut(|scratch| floor(matmul, homes, &bare, scratch))?;
+        if let Some(entry) = shard.write().expect(lost).get_mut(&key) {
+            entry.floor = Some(found);
+        }
+        Some(found)
     }
 
     /// The best mapping's cost, with the one for memory that is never waited for if it was needed.
@@ -326,7 +368,7 @@ impl MatmulCost {
     fn of(cost: &Cost) -> Self {
         Self {
             cycles: cost.cycles.0,
-            on_chip: cost.needs.compute.max(cost.needs.local).max(cost.needs.glb),
+            on_chip: Needs { hbm: 0, ..cost.needs }.longest(),
             limit: cost.limit,
             energy: cost.total_energy(),
             hbm: cost.hbm_read.0 + cost.hbm_written.0,
@@ -341,10 +383,11 @@ impl MatmulCost {
         if thousandths == 1000 {
             return Some(self);
         }
-        let cycles = slowed(self.on_chip, thousandths)?;
+        let cycles = slowed(self.on_chip.0, thousandths)?;
         let arrays_decide = self.limit == Limit::Hbm && cycles >= self.cycles;
         let limit = if arrays_decide { Limit::Compute } else { self.limit };
-        Some(Self { cycles: cycles.max(self.cycles), limit, ..self })
+        let on_chip = (cycles, self.on_chip.1);
+        Some(Self { cycles: cycles.max(self.cycles), on_chip, limit, ..self })
     }
 }
 
@@ -376,6 +419,27 @@ fn memory_decides(matmul: &Matmul, homes: Homes, spec: &CoreSpec) -> bool {
 /// The multiply-accumulates of a matmul; `None` beyond 64 bits.
 pub fn macs(matmul: &Matmul) -> Option<u64> {
     matmul.b.checked_mul(matmul.m)?.checked_mul(matmul.k)?.checked_mul(matmul.n)
+}
+
+/// The most cycles that any need asks for, and the first that does.
+fn longest<const N: usize>(needs: [(u64, Limit); N]) -> (u64, Limit) {
+    let most = needs.iter().map(|need| need.0).fold(0, u64::max);
+    *needs.iter().find(|need| need.0 == most).expect("one of them is the most")
+}
+
+/// Whole cycles that off-chip memory needs for some bytes.
+fn hbm_cycles(spec: &VectorSpec, bytes: u64) -> Option<u64> {
+    let cycles = (u128::from(bytes) * u128::from(spec.clock.as_hertz()))
+        .div_ceil(u128::from(spec.hbm.as_bytes_per_second()));
+    u64::try_from(cycles).ok()
+}
+
+/// How long off-chip memory needs for some bytes at so many thousandths of its bandwidth, whatever
+/// the clock; `None` beyond the range of a time.
+fn exact_off_chip(bandwidth: Bandwidth, bytes: u64, thousandths: u16) -> Option<Time> {
+    let scaled = u128::from(bytes) * u128::from(Time::PER_SECOND) * 1000;
+    let rate = u128::from(bandwidth.as_bytes_per_second()) * u128::from(thousandths.max(1));
+    u64::try_from(scaled.div_ceil(rate)).ok().map(Time)
 }
 
 /// How long cycles take, rounded up; `None` beyond the range of a time.

@@ -155,6 +155,16 @@ pub enum Use {
     Spread,
 }
 
+/// How the time that an operator needs of off-chip memory is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OffChipTime {
+    /// In whole cycles, rounded up: the published rule, and that of given parts. A higher clock can
+    /// then be slower by less than a cycle.
+    WholeCycles,
+    /// As it is: the rule of searched chips, whose clock is a knob (docs/search.md, the laws).
+    Exact,
+}
+
 /// An accelerator that can be built: its design, bandwidths, energies and area.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accelerator {
@@ -166,6 +176,7 @@ pub struct Accelerator {
     area: AreaBreakdown,
     static_uw: u128,
     interpolated: bool,
+    off_chip: OffChipTime,
 }
 
 /// All that decides how long a matmul takes: equal specs, equal estimates.
@@ -277,6 +288,7 @@ impl Accelerator {
             area,
             static_uw: physics.static_uw(area.total()),
             interpolated: buffers.iter().any(|&size| sram(size).interpolated),
+            off_chip: OffChipTime::WholeCycles,
         })
     }
 
@@ -288,6 +300,17 @@ impl Accelerator {
         self.vector.network_fj_per_byte = other.vector.network_fj_per_byte;
         (self.area, self.static_uw) = (other.area, other.static_uw);
         self
+    }
+
+    /// The same with another rule for the time of off-chip memory.
+    #[must_use]
+    pub(crate) fn counting(self, off_chip: OffChipTime) -> Self {
+        Self { off_chip, ..self }
+    }
+
+    /// How the time that an operator needs of off-chip memory is counted.
+    pub fn off_chip_time(&self) -> OffChipTime {
+        self.off_chip
     }
 
     /// The knobs.

@@ -16,5 +16,7 @@ pub use cost::Limit;
 pub use mapping::Loop;
 pub use mapping::Mapping;
 pub use mapping::Way;
+pub use search::Floor;
 pub use search::Scratch;
 pub use search::best;
+pub use search::floor;

@@ -14,6 +14,7 @@
 
 use super::cost::Cost;
 use super::cost::cost;
+use super::glb_tiles::GlbTile;
 use super::glb_tiles::GlbTiles;
 use super::mapping::Mapping;
 use super::mapping::Sizes;
@@ -76,6 +77,28 @@ pub fn best(
     let cost = cost(matmul, homes, spec, &mapping)?;
     assert!(cost.cycles.0 <= allowed, "a mapping found costs what its definition says");
     Some((mapping, cost))
+}
+
+/// What no mapping of a matmul can beat, whatever off-chip memory is beside the cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Floor {
+    /// Cycles of the arrays.
+    pub compute: u64,
+    /// Bytes through off-chip memory.
+    pub hbm: u64,
+}
+
+/// The least compute of any split and way, and the least traffic of any tile of the global buffer;
+/// `None` where there is no mapping.
+pub fn floor(
+    matmul: &Matmul,
+    homes: Homes,
+    spec: &CoreSpec,
+    scratch: &mut Scratch,
+) -> Option<Floor> {
+    let mut search = Search::new(&Way::ALL, matmul, homes, spec, scratch);
+    let (compute, tile) = search.floor()?;
+    Some(Floor { compute, hbm: tile.bytes() })
 }
 
 struct Search<'a> {
@@ -159,14 +182,20 @@ impl<'a> Search<'a> {
         Plan::new(self.spec, &self.tensors, share(0), [share(1), share(2), share(3)], way)
     }
 
-    /// The least cycles of any mapping.
-    fn fastest(&mut self) -> Option<u64> {
+    /// The least compute of any opening, and a tile of the global buffer of least traffic.
+    fn floor(&mut self) -> Option<(u64, GlbTile)> {
         let least_compute = self.scratch.openings.iter().map(|opening| opening.compute).min()?;
         // A batch in one piece leaves the most room in the global buffer: its least traffic is the
         // least of all.
         let undivided = self.glb_tiles(1);
-        let least_hbm = self.scratch.tiles[undivided].tiles.least_bytes()?.bytes();
-        let floor = least_compute.max(hbm_cycles(self.spec, least_hbm));
+        let tile = self.scratch.tiles[undivided].tiles.least_bytes()?;
+        Some((least_compute, *tile))
+    }
+
+    /// The least cycles of any mapping.
+    fn fastest(&mut self) -> Option<u64> {
+        let (least_compute, tile) = self.floor()?;
+        let floor = least_compute.max(hbm_cycles(self.spec, tile.bytes()));
         let mut fastest = None;
         let mut budget = Budget::of(u64::MAX, self.spec);
         // The openings of least compute first: they usually hold the answer.

@@ -14,6 +14,7 @@ use crate::hardware::BufferEnergies;
 use crate::hardware::ChipEnergies;
 use crate::hardware::Design;
 use crate::hardware::HbmBandwidth;
+use crate::hardware::OffChipTime;
 use crate::hardware::Physics;
 use crate::hardware::Port;
 use crate::hardware::Unbuildable;
@@ -81,7 +82,7 @@ impl ChipKnobs {
         let chip = self.chip(technology);
         let die = DieArea::of(&chip, technology).ok_or_else(|| no_die(&chip, technology))?;
         let physics = self.physics(technology, base)?;
-        Accelerator::with_area(self.design(technology), &physics, die.breakdown())
+        self.made_of(technology, &physics, die.breakdown())
     }
 
     /// What no chip between `least` and this one can beat: as fast as this one, though no die might
@@ -112,7 +113,7 @@ impl ChipKnobs {
     ) -> Option<Accelerator> {
         let physics = self.physics(technology, base).ok()?;
         let largest = Self { glb_mib: LARGEST_GLB_MIB, ..*self };
-        Accelerator::with_area(largest.design(technology), &physics, area).ok()
+        largest.made_of(technology, &physics, area).ok()
     }
 
     /// What it would be if any die could hold it, for times alone: it has no area and draws nothing at
@@ -120,7 +121,18 @@ impl ChipKnobs {
     pub fn dieless(&self, technology: &Technology, base: &Physics) -> Option<Accelerator> {
         let physics = self.physics(technology, base).ok()?;
         let physics = Physics { static_uw_per_mm2: 0, beside_uw: 0, ..physics };
-        Accelerator::with_area(self.design(technology), &physics, AreaBreakdown::default()).ok()
+        self.made_of(technology, &physics, AreaBreakdown::default()).ok()
+    }
+
+    /// In these physics and of so much silicon, by the rules of searched chips.
+    fn made_of(
+        &self,
+        technology: &Technology,
+        physics: &Physics,
+        area: AreaBreakdown,
+    ) -> Result<Accelerator, Unbuildable> {
+        let made = Accelerator::with_area(self.design(technology), physics, area)?;
+        Ok(made.counting(OffChipTime::Exact))
     }
 }
 

@@ -52,7 +52,8 @@ pub struct ChipKnob {
     pub unit: &'static str,
     /// Far beyond any chip, and small enough that nothing overflows.
     pub range: RangeInclusive<u64>,
-    /// Whether the best way to train never takes longer when it rises (docs/search.md).
+    /// Whether the least time of a corner (`Planner::corner`) bounds every chip that has no more of it;
+    /// of the others only what rooflines say never rises (docs/search.md, the laws).
     pub proved: bool,
     /// Its value.
     pub get: fn(&ChipKnobs) -> u64,
@@ -103,7 +104,7 @@ pub const CHIP_KNOBS: [ChipKnob; 10] = [
         meaning: "lanes of a vector unit",
         unit: "",
         range: 1..=1 << 16,
-        proved: false,
+        proved: true,
         get: |chip| chip.vector_width,
         set: |chip, value| chip.vector_width = value,
     },

@@ -19,7 +19,7 @@ mod knobs;
 mod part;
 mod power;
 #[cfg(test)]
-mod properties;
+pub(crate) mod properties;
 mod space;
 
 use crate::units::Bandwidth;

@@ -35,7 +35,7 @@ fn number(table: &toml::Table, path: &str, factor: f64) -> Option<u64> {
 }
 
 /// The technology of 5 nm, read without the reader.
-pub(super) fn technology() -> Technology {
+pub(crate) fn technology() -> Technology {
     of_files(include_str!("../../../inputs/technology/5nm.toml"))
 }
 
@@ -66,7 +66,7 @@ fn of_files(node: &str) -> Technology {
 }
 
 /// A chip of the kind that searches find.
-pub(super) fn example() -> ChipKnobs {
+pub(crate) fn example() -> ChipKnobs {
     ChipKnobs {
         precision: Precision::Bf16,
         tensor_cores: 36,
@@ -84,7 +84,7 @@ pub(super) fn example() -> ChipKnobs {
 }
 
 /// Physics whose own energies no test looks at.
-pub(super) fn physics() -> Physics {
+pub(crate) fn physics() -> Physics {
     let rate = Bandwidth::bytes_per_second(50_000_000_000).unwrap();
     Physics {
         clock: Frequency::hertz(1_000_000_000).unwrap(),
@@ -179,6 +179,38 @@ proptest! {
             figures(&Chip { precision: Precision::Bf16, ..low }, &technology),
         ) {
             prop_assert!(bf16.into_iter().zip(fp8).all(|(bf16, fp8)| bf16 <= fp8));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn no_energy_and_no_power_at_rest_falls_when_a_knob_rises(
+        low in knobs(),
+        which in 0..CHIP_KNOBS.len(),
+        more in 1_u64..3000,
+    ) {
+        let (technology, base) = (technology(), physics());
+        let knob = &CHIP_KNOBS[which];
+        let low = ChipKnobs { precision: Precision::Bf16, ..low };
+        let mut high = low;
+        (knob.set)(&mut high, ((knob.get)(&low) + more).min(*knob.range.end()));
+        let [low, high] = [low, high].map(|chip| chip.accelerator(&technology, &base));
+        if let (Ok(low), Ok(high)) = (low, high) {
+            let energies = |chip: &crate::hardware::Accelerator| {
+                let each = [chip.tensor(Use::Spread).energies, chip.vector(Use::Spread).energies];
+                each.map(|e| {
+                    let buffers = [e.local_read, e.local_write, e.glb_read, e.glb_write, e.hbm];
+                    (buffers, [e.mac, e.register, e.lane, e.lane_register])
+                })
+            };
+            for (low, high) in energies(&low).into_iter().zip(energies(&high)) {
+                prop_assert!(low.0.iter().zip(high.0).all(|(low, high)| *low <= high));
+                prop_assert!(low.1.iter().zip(high.1).all(|(low, high)| *low <= high));
+            }
+            prop_assert!(low.static_power_uw() <= high.static_power_uw(), "{}", knob.name);
         }
     }
 }
