@@ -16,6 +16,7 @@ use crate::plan::Cost;
 use crate::plan::CutSpace;
 use crate::plan::Edge;
 use crate::plan::EndRules;
+use crate::plan::Hiding;
 use crate::plan::Job;
 use crate::plan::LayerFacts;
 use crate::plan::LayerProfile;
@@ -171,7 +172,7 @@ pub fn ends(space: &StrategySpace, time_model: TimeModel, stack: Stack) -> EndRu
                 Some(per_mille) => Buckets::Hidden { per_mille },
                 None => space.buckets(),
             };
-            EndRules { step_start: StepStart::AllGradients, buckets }
+            EndRules { step_start: StepStart::AllGradients, buckets, hiding: Hiding::Own }
         }
     }
 }

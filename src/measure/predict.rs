@@ -30,6 +30,7 @@ use crate::parallel::zero::with_exchanges;
 use crate::plan::Buckets;
 use crate::plan::Cost;
 use crate::plan::EndRules;
+use crate::plan::Hiding;
 use crate::plan::Job;
 use crate::plan::PassOrder;
 use crate::plan::Placement;
@@ -248,7 +249,7 @@ impl Prepared {
             share,
             micro_batch,
             micro_batches: run.global_batch / micro_batch,
-            ends: EndRules { step_start: StepStart::AllGradients, buckets },
+            ends: EndRules { step_start: StepStart::AllGradients, buckets, hiding: Hiding::Own },
             devices: run.devices,
             without: without.to_vec(),
         })

@@ -21,6 +21,7 @@ use crate::plan::Answer;
 use crate::plan::Buckets;
 use crate::plan::Edge;
 use crate::plan::EndRules;
+use crate::plan::Hiding;
 use crate::plan::Job;
 use crate::plan::LayerProfile;
 use crate::plan::Links;
@@ -342,7 +343,9 @@ fn instance_of_axes(noise: &mut Noise) -> Instance {
         Buckets::Hidden { per_mille: 700 },
     ];
     let any = |noise: &mut Noise, n: usize| usize::try_from(noise.below(n as u64)).unwrap();
-    job.ends = EndRules { step_start: starts[any(noise, 2)], buckets: buckets[any(noise, 4)] };
+    let hiding = [Hiding::Own, Hiding::Longer][any(noise, 2)];
+    job.ends =
+        EndRules { step_start: starts[any(noise, 2)], buckets: buckets[any(noise, 4)], hiding };
     let recompute =
         [Recompute::None, Recompute::AsNeeded, Recompute::First(1), Recompute::EVERY_LAYER];
     base.choices = Choices {

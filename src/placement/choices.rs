@@ -19,6 +19,7 @@ use crate::parallel::Parameters;
 use crate::parallel::even_copies;
 use crate::parallel::zero::Zero;
 use crate::plan::Buckets;
+use crate::plan::Hiding;
 use crate::plan::LayerProfile;
 use crate::plan::PassOrder;
 use crate::plan::Profile;
@@ -321,7 +322,9 @@ impl Sums {
             StepStart::AllGradients => {
                 let ranks = shape.ranks as u64;
                 let fullest = step(sharding.stepped(self.parameters).div_ceil(ranks));
-                let exposed = exchanged.gather_all.saturating_sub(self.alone[0]);
+                let longer = job.ends.hiding == Hiding::Longer && shape.ranks > 1;
+                let gathered = if longer { 0 } else { exchanged.gather_all };
+                let exposed = gathered.saturating_sub(self.alone[0]);
                 own.max(fullest + u128::from(exchanged.gather_any))
                     .max(exposed.div_ceil(ranks.into()))
             }
@@ -437,7 +440,9 @@ impl Sums {
         let exchanged = self.exchanged(problem, shape, pipelines);
         // A rank of load l and exchanges x has worked m · l before it has exchanged what its last
         // backward passes do not hide; over all ranks these are sums over all layers.
-        let late = exchanged.reduce_all.saturating_sub(self.alone[1]);
+        let longer = problem.job.ends.hiding == Hiding::Longer && shape.schedule.chunks() > 1;
+        let reduced = if longer { 0 } else { exchanged.reduce_all };
+        let late = reduced.saturating_sub(self.alone[1]);
         let by_exchange = (u128::from(micro_batches) * self.work + late).div_ceil(ranks.into());
         let by_exchange = if late > 0 { by_exchange } else { 0 };
         let gradients = (passes + u128::from(exchanged.reduce_first)).max(by_exchange);

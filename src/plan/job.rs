@@ -99,6 +99,18 @@ impl Buckets {
     }
 }
 
+/// Behind which passes exchanges hide that run beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hiding {
+    /// Behind those of the profile.
+    #[default]
+    Own,
+    /// Behind longer ones too, where the batch need not grow with them: what no passes hide is
+    /// counted. Bounds over many chips ask for it, and no plan is made by it (docs/search.md, the
+    /// laws).
+    Longer,
+}
+
 /// What follows the passes of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -107,11 +119,15 @@ pub struct EndRules {
     pub step_start: StepStart,
     /// Which gradients are exchanged together.
     pub buckets: Buckets,
+    /// What hides them; of saved plans always their own passes.
+    #[serde(skip)]
+    pub hiding: Hiding,
 }
 
 impl EndRules {
     /// Each rank exchanges all of its gradients when it has done its last pass, and steps.
-    pub const PLAIN: Self = Self { step_start: StepStart::OwnGradients, buckets: Buckets::Stages };
+    pub const PLAIN: Self =
+        Self { step_start: StepStart::OwnGradients, buckets: Buckets::Stages, hiding: Hiding::Own };
 }
 
 /// What is trained with, and on how much.

@@ -24,6 +24,7 @@ use super::batch::GatheredLayer;
 use super::batch::exposed;
 use super::batch::exposed_gather;
 use super::job::Buckets;
+use super::job::Hiding;
 use super::memory::Kept;
 use super::memory::copied;
 use super::memory::parameters;
@@ -413,6 +414,11 @@ impl<'a> StageRules<'a> {
         }
         let mut buckets = Vec::new();
         for (chunk, (layers, stage)) in held.iter().enumerate().rev() {
+            if chunk == 0 && self.job.ends.hiding == Hiding::Longer {
+                // Before its last pass a rank may idle: a longer one there hides more, and ends the
+                // batch no later. Behind the last pass itself all that follows is late.
+                buckets.drain(..buckets.len().saturating_sub(1));
+            }
             let least = self.least_bucket(rank, chunk);
             let first_kept = self.first_kept(layers, stage.repeated);
             let mut filled = (Parameters::dense(copied(self.profile, layers)), 0_u64);
@@ -456,6 +462,10 @@ impl<'a> StageRules<'a> {
                     filled = (Parameters::NONE, 0);
                 }
             }
+        }
+        if self.job.ends.hiding == Hiding::Longer && self.shape.ranks > 1 {
+            // The next forward pass of a rank that others wait for less may be longer, and hide more.
+            gathered.truncate(1);
         }
         exposed_gather(&gathered)
     }

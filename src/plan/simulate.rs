@@ -74,6 +74,12 @@ pub fn exact_time(cost: &Cost) -> Option<u64> {
     u64::try_from(ends.max()?).ok()
 }
 
+/// Whether a batch of so many virtual stages and micro-batches can be played pass by pass, whether or
+/// not its course repeats itself.
+pub fn can_be_played(n_stages: usize, micro_batches: u64) -> bool {
+    2 * n_stages as u128 * u128::from(micro_batches) <= MOST_PASSES
+}
+
 impl PipelinedBatch<'_> {
     /// When each virtual stage has done its last backward pass, every pass played; `None` where
     /// that is too long to play or to count.
@@ -128,7 +134,7 @@ impl PipelinedBatch<'_> {
 
     fn ends(&self, mut goes_on: impl FnMut(Event) -> bool) -> Option<Ends> {
         let n_stages = self.times.len();
-        if 2 * n_stages as u128 * u128::from(self.micro_batches) > MOST_PASSES {
+        if !can_be_played(n_stages, self.micro_batches) {
             return None;
         }
         let n_micro_batches = usize::try_from(self.micro_batches).ok()?;

@@ -16,6 +16,7 @@ use crate::plan::Basis;
 use crate::plan::Buckets;
 use crate::plan::CutSpace;
 use crate::plan::EndRules;
+use crate::plan::Hiding;
 use crate::plan::Recompute;
 use crate::plan::StepStart;
 use crate::plan::StrategySpace;
@@ -125,7 +126,7 @@ pub fn ends(space: &StrategySpace, time_model: TimeModel, stack: Stack) -> EndRu
         TimeModel::OneForwardOneBackward => {
             let hidden = stack.gradients_hidden.map(|per_mille| Buckets::Hidden { per_mille });
             let buckets = hidden.unwrap_or_else(|| space.buckets());
-            EndRules { step_start: StepStart::AllGradients, buckets }
+            EndRules { step_start: StepStart::AllGradients, buckets, hiding: Hiding::Own }
         }
     }
 }

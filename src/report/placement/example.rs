@@ -8,6 +8,7 @@ use crate::plan::Answer;
 use crate::plan::Buckets;
 use crate::plan::Edge;
 use crate::plan::EndRules;
+use crate::plan::Hiding;
 use crate::plan::Job;
 use crate::plan::LayerProfile;
 use crate::plan::Limits;
@@ -110,7 +111,11 @@ fn job() -> Job {
             step_per_gibi: 1 << 40,
         },
         time_model: TimeModel::OneForwardOneBackward,
-        ends: EndRules { step_start: StepStart::AllGradients, buckets: Buckets::Layers },
+        ends: EndRules {
+            step_start: StepStart::AllGradients,
+            buckets: Buckets::Layers,
+            hiding: Hiding::Own,
+        },
     }
 }
 
