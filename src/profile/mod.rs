@@ -5,8 +5,10 @@
 //! [`Job`] that are placed.
 //!
 //! [`pass`] schedules one pass and lets its operators share the memories ([`memory`]); [`parts`]
-//! says where its time goes. Not here: which layers share a stage (see `placement`).
+//! says where its time goes; [`corner`] what it takes at the least on every smaller chip. Not here:
+//! which layers share a stage (see `placement`).
 
+mod corner;
 mod memory;
 pub mod parts;
 pub mod pass;
@@ -73,17 +75,26 @@ impl LayerGraphs {
     pub fn passes(
         &self,
         share: &Share,
-        (chip, cluster): (&Accelerator, &Cluster),
+        on: (&Accelerator, &Cluster),
         table: &EstimateTable,
         rule: Rule,
+    ) -> Result<Vec<LayerPasses>, TooLarge> {
+        self.passes_within(share, on, (table, rule), &Limits::DEFAULT)
+    }
+
+    /// The same where searches for schedules give up at `limits`.
+    pub fn passes_within(
+        &self,
+        share: &Share,
+        (chip, cluster): (&Accelerator, &Cluster),
+        (table, rule): (&EstimateTable, Rule),
+        limits: &Limits,
     ) -> Result<Vec<LayerPasses>, TooLarge> {
         let kinds = share.kinds.iter().zip(&self.kinds);
         let measured = kinds.map(|(layer, [forward, backward])| {
             let costs = |ops: &Dag<Op>| pass::costs(ops, chip, cluster, table);
             let (there, back) = (costs(&layer.forward)?, costs(&layer.backward)?);
-            let time = |graph: &PassGraph, costs: &[OpCosts]| {
-                graph.time(costs, chip, rule, &Limits::DEFAULT)
-            };
+            let time = |graph: &PassGraph, costs: &[OpCosts]| graph.time(costs, chip, rule, limits);
             Ok(LayerPasses {
                 forward: time(forward, &there),
                 backward: time(backward, &back),
@@ -93,6 +104,33 @@ impl LayerGraphs {
             })
         });
         measured.collect()
+    }
+}
+
+impl LayerGraphs {
+    /// What the passes of every kind of layer of the same `share` take at the least, forward and
+    /// backward, on every chip that has no more of any proved knob than this one, on which they take
+    /// `passes`.
+    pub fn least_passes(
+        &self,
+        share: &Share,
+        on: (&Accelerator, &Cluster),
+        by: (&EstimateTable, Rule),
+        (passes, limits): (&[LayerPasses], &Limits),
+    ) -> Result<Vec<[Time; 2]>, TooLarge> {
+        let least = |ops: &Dag<Op>, graph: &PassGraph, pass: &PassTime| {
+            let costs = pass::costs(ops, on.0, on.1, by.0)?;
+            corner::least_time((ops, graph), (&costs, pass), on, (by.0, by.1, limits))
+        };
+        let kinds = share.kinds.iter().zip(&self.kinds).zip(passes);
+        kinds
+            .map(|((layer, [forward, backward]), passes)| {
+                Ok([
+                    least(&layer.forward, forward, &passes.forward)?,
+                    least(&layer.backward, backward, &passes.backward)?,
+                ])
+            })
+            .collect()
     }
 }
 
@@ -193,6 +231,21 @@ pub fn even_cut(sequence: &[usize], n_stages: usize) -> Option<Pipeline> {
     Pipeline::of_chain(sequence.len(), inner.chain([sequence.len()]).collect())
 }
 
+/// The optimizer's step over 2³⁰ parameters: it is timed once, over so many that rounding is nothing.
+fn step_of_gibi(chip: &Accelerator, optimizer: Optimizer) -> Op {
+    optimizer.step_by(chip.efficiency().kernels, 1 << 30)
+}
+
+/// Ticks of that step at the least on every chip that has no more of any proved knob.
+pub fn least_step_per_gibi(
+    (chip, cluster): (&Accelerator, &Cluster),
+    optimizer: Optimizer,
+    table: &EstimateTable,
+) -> Result<u64, TooLarge> {
+    let step = step_of_gibi(chip, optimizer);
+    Ok(table.least(&step, chip, cluster, Use::Spread)?.time.0)
+}
+
 /// What is asked of a placement on a cluster of such accelerators.
 pub fn job(
     (chip, cluster): (&Accelerator, &Cluster),
@@ -201,8 +254,7 @@ pub fn job(
     time_model: TimeModel,
     table: &EstimateTable,
 ) -> Result<Job, TooLarge> {
-    // A step is timed once, over so many parameters that rounding is nothing.
-    let step = optimizer.step_by(chip.efficiency().kernels, 1 << 30);
+    let step = step_of_gibi(chip, optimizer);
     let step = table.estimate(&step, chip, cluster, Use::Spread)?;
     Ok(Job {
         micro_batches,

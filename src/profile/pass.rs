@@ -51,6 +51,8 @@ pub struct PassTime {
     pub time: Time,
     /// When the last operator ends.
     pub makespan: Time,
+    /// When the last operator ends at the earliest, in any schedule, whatever the memories need.
+    pub least_makespan: Time,
     /// What off-chip memory needs for all bytes of the pass.
     pub hbm: Time,
     /// What the global buffer needs, the slower of reads and writes.
@@ -149,6 +151,19 @@ impl PassGraph {
         ScheduledPass { total, problem, schedule, proof: least.makespan_proof }
     }
 
+    /// When the last of operators that take these times ends at the earliest, whatever the memories
+    /// need.
+    pub(super) fn least_makespan(
+        &self,
+        tasks: &[Task],
+        chip: &Accelerator,
+        rule: Rule,
+        limits: &Limits,
+    ) -> Time {
+        let (timed, _) = self.prepared.modes(tasks, cores(chip), rule, limits);
+        Time(timed.proof.lower_bound)
+    }
+
     fn tasks(&self, costs: &[OpCosts]) -> Vec<Task> {
         let tasks = self.kinds.nodes().iter().zip(costs);
         tasks
@@ -192,6 +207,7 @@ fn total<S>(least: &Least<S>, memories: &[Memory; 3], costs: &[OpCosts]) -> Pass
     PassTime {
         time: least.time,
         makespan: Time(makespan),
+        least_makespan: Time(least.makespan_proof.lower_bound),
         hbm,
         glb: glb_read.max(glb_written),
         proof: Proof { kind, lower_bound: least.lower_bound.0 },

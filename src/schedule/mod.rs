@@ -53,4 +53,7 @@ impl Limits<'_> {
 
     /// Enough for every layer of the built-in models, and seconds at most.
     pub const DEFAULT: Self = Self { nodes: 4_000_000, stop: None };
+
+    /// Nothing is searched: bounds and lists alone.
+    pub const NO_SEARCH: Self = Self { nodes: 0, stop: None };
 }

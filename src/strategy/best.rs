@@ -15,6 +15,7 @@ use super::bound::Variant;
 use super::cheapest;
 use super::energy::BatchEnergy;
 use super::fastest;
+use super::fastest::Timing;
 use super::price::Price;
 use super::price::Standing;
 use super::training::Division;
@@ -86,6 +87,16 @@ pub(super) struct Timed {
     pub passes: Vec<LayerPasses>,
     pub profile: Profile,
     pub job: Job,
+}
+
+impl Timed {
+    /// Makes every pass as short as its bound, where its schedule is not proved.
+    fn shorten(&mut self) {
+        for (kind, passes) in self.profile.kinds.iter_mut().zip(&self.passes) {
+            kind.forward = passes.forward.proof.lower_bound.min(kind.forward);
+            kind.backward = passes.backward.proof.lower_bound.min(kind.backward);
+        }
+    }
 }
 
 /// How good a strategy is; less is better. Among equals the faster wins, then fewer devices, fewer
@@ -204,7 +215,14 @@ impl Planner<'_> {
         limit: Option<Time>,
     ) -> Searched {
         if self.terms.price == Price::Time && self.terms.power_cap_w.is_none() {
-            fastest::search(self, (chip, bound), variants, (timed, limit))
+            let measure = |division: &Division, timing: Timing| {
+                let mut timed = self.measure(division, chip, timing).ok()?;
+                if timing == Timing::Glance {
+                    timed.shorten();
+                }
+                Some(timed)
+            };
+            fastest::search(self, (chip, bound), variants, (timed, limit), measure)
         } else {
             cheapest::search(self, chip, variants, timed)
         }
@@ -309,7 +327,7 @@ impl Planner<'_> {
 
     /// How long the layers of a division take on a chip; `None` where that cannot be said.
     pub(super) fn timed(&self, division: &Division, chip: &Accelerator) -> Option<Timed> {
-        self.measure(division, chip).ok()
+        self.measure(division, chip, Timing::Exact).ok()
     }
 
     fn job(&self, division: &Division, chip: &Accelerator) -> Result<Job, TooLarge> {
@@ -323,11 +341,16 @@ impl Planner<'_> {
         })
     }
 
-    fn measure(&self, division: &Division, chip: &Accelerator) -> Result<Timed, Untimed> {
+    pub(super) fn measure(
+        &self,
+        division: &Division,
+        chip: &Accelerator,
+        timing: Timing,
+    ) -> Result<Timed, Untimed> {
         let Division { share, cluster, graphs, .. } = division;
         let around = (chip, cluster);
         let Terms { rule, time_model, .. } = *self.terms;
-        let passes = graphs.passes(share, around, self.table, rule)?;
+        let passes = graphs.passes_within(share, around, (self.table, rule), timing.limits())?;
         let job = self.job(division, chip)?;
         let profile = profile(share, &passes, time_model);
         job.validate(&profile)?;
@@ -346,11 +369,6 @@ fn shortened(timed: &TimedDivisions) -> Option<TimedDivisions> {
         return None;
     }
     let mut shorter = timed.clone();
-    for Timed { passes, profile, .. } in shorter.values_mut().flatten() {
-        for (kind, passes) in profile.kinds.iter_mut().zip(passes) {
-            kind.forward = passes.forward.proof.lower_bound.min(kind.forward);
-            kind.backward = passes.backward.proof.lower_bound.min(kind.backward);
-        }
-    }
+    shorter.values_mut().flatten().for_each(Timed::shorten);
     Some(shorter)
 }

@@ -72,10 +72,12 @@ use crate::units::Bytes;
 use crate::units::Frequency;
 use crate::units::Time;
 
-struct Instance {
-    chip: Accelerator,
-    terms: Terms,
-    training: Training,
+/// A small model, a chip and terms to train it on.
+pub(super) struct Instance {
+    pub(super) physics: Physics,
+    pub(super) chip: Accelerator,
+    pub(super) terms: Terms,
+    pub(super) training: Training,
 }
 
 fn network(noise: &mut Noise) -> Network {
@@ -123,7 +125,7 @@ fn physics(noise: &mut Noise) -> Physics {
     }
 }
 
-fn instance(noise: &mut Noise) -> Instance {
+pub(super) fn instance(noise: &mut Noise) -> Instance {
     let physics = physics(noise);
     let (width, depth) = (noise.of(&[4, 16]), noise.of(&[4, 16]));
     let design = Design {
@@ -169,7 +171,7 @@ fn instance(noise: &mut Noise) -> Instance {
         basis: None,
     };
     let training = Training::new("toy", families::build(&spec), 64, &terms).unwrap();
-    Instance { chip, terms, training }
+    Instance { physics, chip, terms, training }
 }
 
 /// None, or one that makes everything slower but for what it hides.
@@ -249,7 +251,7 @@ struct Strategy {
 
 /// Every way to divide the model, and every shape of it with its fastest cuts.
 fn every_strategy(instance: &Instance, planner: &Planner) -> Vec<Strategy> {
-    let Instance { chip, terms, training } = instance;
+    let Instance { chip, terms, training, .. } = instance;
     let mut found = Vec::new();
     for (at, plain) in training.divisions.iter().enumerate() {
         for sharded in shardings(terms, plain) {
@@ -436,7 +438,7 @@ fn shapes(profile: &Profile, job: &Job, choices: &Choices, n_stages: usize) -> V
 
 /// Solves an instance and compares with brute force; answers whether something fits.
 fn agrees(instance: &Instance) -> bool {
-    let Instance { chip, terms, training } = instance;
+    let Instance { chip, terms, training, .. } = instance;
     let table = EstimateTable::new(terms.options);
     let planner = Planner { terms, training, table: &table };
     let all = every_strategy(instance, &planner);
@@ -486,7 +488,7 @@ fn the_best_by_every_price_is_that_of_brute_force_and_no_bound_is_above_it() {
 #[test]
 fn where_only_a_framework_is_in_the_way_its_rule_is_named() {
     let mut noise = Noise(0x2EF5);
-    let Instance { chip, mut terms, training } = instance(&mut noise);
+    let Instance { chip, mut terms, training, .. } = instance(&mut noise);
     terms.cluster.devices = 2;
     terms.time_model = TimeModel::OneForwardOneBackward;
     terms.space = StrategySpace {
@@ -515,7 +517,7 @@ fn alone_a_replica_is_trained_as_if_nothing_were_shared() {
     let mut noise = Noise(0xA10E);
     let mut compared = 0;
     for _ in 0..60 {
-        let Instance { chip, mut terms, training } = instance(&mut noise);
+        let Instance { chip, mut terms, training, .. } = instance(&mut noise);
         if terms.time_model == TimeModel::Published {
             continue;
         }
@@ -566,7 +568,7 @@ fn more_devices_are_never_worse_in_time_or_energy_also_on_nodes() {
     let mut noise = Noise(0x00DE_71CE);
     let mut compared = 0;
     for _ in 0..120 {
-        let Instance { chip, terms, training } = instance(&mut noise);
+        let Instance { chip, terms, training, .. } = instance(&mut noise);
         if !terms.space.framework.may_idle() {
             continue;
         }

@@ -1,31 +1,59 @@
 //! The fastest strategy: the placement chooses among all shapes of a division at once.
 
+use std::collections::BTreeMap;
+
 use super::best::Candidate;
 use super::best::Planner;
 use super::best::Searched;
+use super::best::Timed;
 use super::best::TimedDivisions;
+use super::best::Way;
 use super::bound::SpaceBound;
 use super::bound::Variant;
+use super::training::Division;
 use crate::hardware::Accelerator;
 use crate::placement::Choice;
 use crate::placement::Problem;
 use crate::placement::Rank;
 use crate::placement::Solved;
 use crate::placement::solve;
+use crate::plan::Profile;
+use crate::schedule::Limits;
 use crate::units::Time;
 
+/// How carefully a division is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timing {
+    /// No schedule is searched for, and every pass is as short as bounds allow.
+    Glance,
+    /// As it is.
+    Exact,
+}
+
+impl Timing {
+    /// When searches for schedules give up.
+    pub(super) fn limits(self) -> &'static Limits<'static> {
+        match self {
+            Self::Glance => &Limits::NO_SEARCH,
+            Self::Exact => &Limits::DEFAULT,
+        }
+    }
+}
+
 /// The fastest of all `variants`, which come in the order of their least times, unless every one is
-/// slower than the limit.
+/// slower than the limit; divisions that are not timed yet are timed by `time`.
 pub(super) fn search(
     planner: &Planner,
     (chip, bound): (&Accelerator, &SpaceBound),
     variants: &[Variant],
     (timed, within): (&mut TimedDivisions, Option<Time>),
+    time: impl Fn(&Division, Timing) -> Option<Timed>,
 ) -> Searched {
     // Whatever takes longer than this is not looked at.
     let longest = within.map_or(u128::MAX, |limit| u128::from(limit.0));
     let mut best: Option<Candidate> = None;
     let mut open: Option<u128> = None;
+    let mut glanced: BTreeMap<Way, Option<Profile>> = BTreeMap::new();
     for variant in variants {
         let &Variant { division, sharded, recompute, least, .. } = variant;
         let known = best.as_ref().map_or(longest, |known| known.score.0);
@@ -34,7 +62,16 @@ pub(super) fn search(
         }
         let way = (division, sharded);
         let divided = planner.training.division(division, sharded, planner.terms);
-        let timed = timed.entry(way).or_insert_with(|| planner.timed(&divided, chip));
+        if !timed.contains_key(&way) {
+            // What operators take tells more than rooflines, long before schedules are proved.
+            let at_a_glance = || time(&divided, Timing::Glance).map(|timed| timed.profile);
+            let glance = glanced.entry(way).or_insert_with(at_a_glance);
+            let least = glance.as_ref().map(|profile| bound.least_time(variant, chip, profile));
+            if least.is_some_and(|least| least.is_none_or(|least| known < u128::from(least))) {
+                continue;
+            }
+        }
+        let timed = timed.entry(way).or_insert_with(|| time(&divided, Timing::Exact));
         let Some(timed) = timed else { continue };
         // The same bound once more, now that the layers' own times are known.
         let least = bound.least_time(variant, chip, &timed.profile);

@@ -1,0 +1,290 @@
+//! The laws that let one chip speak for every smaller one (docs/search.md), on random small models,
+//! networks, spaces and chips of which one or several knobs are turned up.
+
+#![cfg(test)]
+
+use super::Corner;
+use super::Figures;
+use super::Planner;
+use super::Training;
+use super::brute_force::Instance;
+use super::brute_force::instance;
+use crate::estimate::EstimateTable;
+use crate::hardware::Accelerator;
+use crate::hardware::Design;
+use crate::hardware::HbmBandwidth;
+use crate::hardware::OffChipTime;
+use crate::hardware::Physics;
+use crate::hardware::Port;
+use crate::hardware::Use;
+use crate::hardware::chip::CHIP_KNOBS;
+use crate::hardware::chip::ChipKnobs;
+use crate::hardware::chip::properties;
+use crate::hardware::chip::torus_of_links;
+use crate::placement::noise::Noise;
+use crate::profile::pass;
+use crate::schedule::Limits;
+use crate::units::Bandwidth;
+use crate::units::Bytes;
+use crate::units::Frequency;
+use crate::units::Time;
+
+/// What a law speaks of.
+const PROVED: [&str; 8] =
+    ["memory", "memory rate", "buffer", "buffer rate", "vector cores", "lanes", "clock", "links"];
+const ROOFLINE: [&str; 2] = ["tensor cores", "arrays"];
+
+/// The same with more of a knob.
+fn raised(before: Instance, knob: &str, noise: &mut Noise) -> Instance {
+    let Instance { mut physics, chip, mut terms, training } = before;
+    let mut design = *chip.design();
+    let more = |noise: &mut Noise, value: u64| {
+        let (part, whole) = noise.of(&[(1, 1000), (1, 7), (1, 3), (1, 1), (7, 1)]);
+        value + (value * part / whole).max(1)
+    };
+    let faster = |noise: &mut Noise, rate: Bandwidth| {
+        Bandwidth::bytes_per_second(more(noise, rate.as_bytes_per_second())).unwrap()
+    };
+    match knob {
+        "memory" => design.hbm = Bytes(more(noise, design.hbm.0)),
+        "memory rate" => {
+            physics.hbm = HbmBandwidth::Fixed(faster(noise, chip.hbm_bandwidth()));
+        }
+        "buffer" => design.glb = Bytes(more(noise, design.glb.0)),
+        "buffer rate" => {
+            let Port { read, write } = physics.glb;
+            physics.glb = Port { read: more(noise, read), write: more(noise, write) };
+        }
+        "vector cores" => design.vector_cores = more(noise, design.vector_cores),
+        "clock" => {
+            let hertz = more(noise, physics.clock.as_hertz());
+            physics.clock = Frequency::hertz(hertz).unwrap();
+        }
+        "links" => {
+            let (part, whole) = noise.of(&[(1001, 1000), (7, 5), (2, 1), (9, 1)]);
+            let turn = |rate: Bandwidth| {
+                let turned = rate.as_bytes_per_second() * part / whole;
+                Bandwidth::bytes_per_second(turned).unwrap()
+            };
+            physics.network = physics.network.with_bandwidths(turn);
+        }
+        "tensor cores" => design.tensor_cores = more(noise, design.tensor_cores),
+        "arrays" => {
+            let (width, depth) = match noise.below(2) {
+                0 => (more(noise, design.width), design.depth),
+                _ => (design.width, more(noise, design.depth)),
+            };
+            let local = Design::published_local(width, depth).max(design.local);
+            design = Design { width, depth, local, ..design };
+        }
+        "lanes" => design.vector_width = more(noise, design.vector_width),
+        other => panic!("no knob is called {other}"),
+    }
+    // Room for a tile of any array that was asked for.
+    design.glb = design.glb.max(chip.design().glb);
+    terms.cluster.network = physics.reached_network();
+    let chip = built(design, &physics, chip.off_chip_time());
+    let (name, sequence) = (training.name.clone(), training.sequence);
+    let training = Training::new(&name, training.model, sequence, &terms).unwrap();
+    Instance { physics, chip, terms, training }
+}
+
+fn built(design: Design, physics: &Physics, off_chip: OffChipTime) -> Accelerator {
+    Accelerator::new(design, physics).unwrap().counting(off_chip)
+}
+
+/// A random instance by either rule of off-chip memory, and the same with more of some knobs.
+fn pair(noise: &mut Noise, knobs: &[&str]) -> (Instance, Instance, String) {
+    let off_chip = noise.of(&[OffChipTime::WholeCycles, OffChipTime::Exact, OffChipTime::Exact]);
+    let seed = noise.0;
+    let with_rule = |noise: &mut Noise| {
+        let found = instance(noise);
+        Instance { chip: found.chip.counting(off_chip), ..found }
+    };
+    let small = with_rule(noise);
+    let mut large = with_rule(&mut Noise(seed));
+    let mut turned = Vec::new();
+    for _ in 0..noise.of(&[1, 1, 1, 2, 4]) {
+        let knob = noise.of(knobs);
+        large = raised(large, knob, noise);
+        turned.push(knob);
+    }
+    (small, large, turned.join(", "))
+}
+
+/// What the corner of the larger chip says, and the exact times of both.
+fn compare(small: &Instance, large: &Instance, told: &str, noise: &mut Noise) -> [Option<Time>; 3] {
+    let table = EstimateTable::new(large.terms.options);
+    let [least, limited] = [None, Some(())].map(|limited| {
+        let (terms, training) = (&large.terms, &large.training);
+        let planner = Planner { terms, training, table: &table };
+        let bound = planner.bound_on(&large.chip);
+        let limit = limited.map(|()| Time(1 << noise.below(44)));
+        (planner.corner(&large.chip, &bound, limit), limit)
+    });
+    let exact = |instance: &Instance| {
+        let (terms, training) = (&instance.terms, &instance.training);
+        let planner = Planner { terms, training, table: &table };
+        planner.best_on(&instance.chip).map(|best| best.chosen.standing.time)
+    };
+    let (before, after) = (exact(small), exact(large));
+    let corner = match least.0 {
+        Corner::Least(time) => Some(time),
+        Corner::Nothing => None,
+        Corner::Slower(_) => panic!("no limit was given"),
+    };
+    for exact in [before, after].into_iter().flatten() {
+        let corner = corner.unwrap_or_else(|| panic!("{told}: nothing fits where less does"));
+        assert!(corner <= exact, "{told}: {corner:?} is above {exact:?}");
+    }
+    match limited {
+        (Corner::Least(time), Some(limit)) => {
+            assert_eq!(Some(time), corner, "{told}");
+            assert!(time <= limit, "{told}");
+        }
+        (Corner::Slower(limit), _) => {
+            assert!(corner.is_none_or(|corner| corner > limit), "{told}");
+        }
+        (Corner::Nothing, _) => assert_eq!(corner, None, "{told}"),
+        (Corner::Least(_), None) => panic!("a limit was given"),
+    }
+    [before, after, corner]
+}
+
+#[test]
+fn no_corner_is_above_the_time_of_a_chip_with_less_of_any_proved_knob() {
+    let mut noise = Noise(0x1A35);
+    let (mut compared, mut met) = (0, 0);
+    for _ in 0..150 {
+        let (small, large, told) = pair(&mut noise, &PROVED);
+        let [before, after, corner] = compare(&small, &large, &told, &mut noise);
+        compared += usize::from(before.is_some());
+        met += usize::from(after.is_some() && after == corner);
+    }
+    assert!(compared > 70, "{compared} pairs fit");
+    assert!(met > 30, "only {met} corners lose nothing");
+}
+
+/// A small model on searched chips that differ in their knobs, in the torus that their links make.
+fn searched(knobs: &ChipKnobs, of: &Instance, is_corner: bool) -> Instance {
+    let (technology, base) = (properties::technology(), properties::physics());
+    let physics = Physics { efficiency: of.physics.efficiency, ..base };
+    let chip = if is_corner {
+        knobs.dieless(&technology, &physics).unwrap()
+    } else {
+        knobs.accelerator(&technology, &physics).unwrap()
+    };
+    let mut terms = of.terms.clone();
+    let network = torus_of_links(knobs.links_gb_per_s, terms.cluster.devices, Time(500_000));
+    terms.cluster.network = physics.efficiency.network(&network);
+    let training = &of.training;
+    let (name, sequence) = (&training.name, training.sequence);
+    let training = Training::new(name, training.model.clone(), sequence, &terms).unwrap();
+    Instance { physics, chip, terms, training }
+}
+
+#[test]
+fn corners_of_searched_chips_bound_every_chip_below_them() {
+    let mut noise = Noise(0xC41);
+    let mut compared = 0;
+    for _ in 0..80 {
+        let of = instance(&mut noise);
+        let low = ChipKnobs {
+            tensor_cores: noise.of(&[1, 2, 3, 8]),
+            width: noise.of(&[16, 32]),
+            depth: noise.of(&[16, 64]),
+            vector_cores: noise.of(&[1, 2, 6]),
+            vector_width: noise.of(&[16, 64]),
+            glb_mib: noise.of(&[1, 2, 5]),
+            glb_bytes_per_cycle: noise.of(&[64, 512, 2048]),
+            clock_mhz: noise.of(&[900, 1000, 1300]),
+            stacks: noise.of(&[1, 2]),
+            links_gb_per_s: noise.of(&[25, 50, 141]),
+            ..properties::example()
+        };
+        let mut high = low;
+        let proved: Vec<_> = CHIP_KNOBS.iter().filter(|knob| knob.proved).collect();
+        let mut turned = Vec::new();
+        for _ in 0..noise.of(&[1, 1, 2, 6]) {
+            let knob = proved[noise.index(proved.len())];
+            let value = (knob.get)(&high);
+            (knob.set)(&mut high, value + (value / noise.of(&[1, 3, 9])).max(1));
+            turned.push(knob.name);
+        }
+        // Beyond that no supply reaches it.
+        high.clock_mhz = high.clock_mhz.min(2100);
+        let (small, large) = (searched(&low, &of, false), searched(&high, &of, true));
+        let found = compare(&small, &large, &turned.join(", "), &mut noise);
+        compared += usize::from(found[2].is_some());
+    }
+    assert!(compared > 40, "{compared} pairs fit");
+}
+
+#[test]
+fn no_operator_and_no_pass_is_below_its_least_on_a_larger_chip() {
+    let mut noise = Noise(0x0BE5);
+    let mut lost = 0;
+    for _ in 0..120 {
+        let (small, large, told) = pair(&mut noise, &PROVED);
+        let table = EstimateTable::new(small.terms.options);
+        let pairs = small.training.divisions.iter().zip(&large.training.divisions);
+        for (division, again) in pairs.take(3) {
+            let before = division.graphs.passes(
+                &division.share,
+                (&small.chip, &division.cluster),
+                &table,
+                small.terms.rule,
+            );
+            let on = (&large.chip, &again.cluster);
+            let after = again.graphs.passes(&again.share, on, &table, large.terms.rule).unwrap();
+            let by = (&table, large.terms.rule);
+            let known = (&after[..], &Limits::DEFAULT);
+            let least = again.graphs.least_passes(&again.share, on, by, known).unwrap();
+            for (kind, (before, least)) in before.unwrap().iter().zip(&least).enumerate() {
+                let exact = [before.forward.time, before.backward.time];
+                assert!(least[0] <= exact[0] && least[1] <= exact[1], "{told}: kind {kind}");
+            }
+            for ops in again.share.kinds.iter().map(|kind| &kind.backward) {
+                let costs = pass::costs(ops, &small.chip, &division.cluster, &table).unwrap();
+                for (op, cost) in ops.nodes().iter().zip(costs) {
+                    for (cores, cost) in [(Use::Alone, cost.alone), (Use::Spread, cost.spread)] {
+                        if op.core() == crate::model::op::CoreKind::Network {
+                            continue;
+                        }
+                        let least = table.least(op, on.0, on.1, cores).unwrap();
+                        assert!(least.hbm <= cost.hbm, "{told}: {}", op.name);
+                        assert!(least.glb_read <= cost.glb_read, "{told}: {}", op.name);
+                        assert!(least.glb_written <= cost.glb_written, "{told}: {}", op.name);
+                        let alone = table.least(op, on.0, on.1, Use::Alone).unwrap().time;
+                        assert!(least.time.min(alone) <= cost.time, "{told}: {}", op.name);
+                        lost += usize::from(least.time < cost.time);
+                    }
+                }
+            }
+        }
+    }
+    assert!(lost > 0, "the least is not always met");
+}
+
+#[test]
+fn what_rooflines_say_never_rises_with_any_knob() {
+    let mut noise = Noise(0x200F);
+    let every: Vec<&str> = PROVED.into_iter().chain(ROOFLINE).collect();
+    let mut compared = 0;
+    for _ in 0..250 {
+        let (small, large, told) = pair(&mut noise, &every);
+        let least = |instance: &Instance| {
+            let table = EstimateTable::new(instance.terms.options);
+            let (terms, training) = (&instance.terms, &instance.training);
+            let planner = Planner { terms, training, table: &table };
+            let bound = planner.bound_on(&instance.chip);
+            bound.least(terms, training, &instance.chip, Figures::Time).map(|least| least.time)
+        };
+        let (before, after) = (least(&small), least(&large));
+        let Some(before) = before else { continue };
+        let after = after.unwrap_or_else(|| panic!("{told}: nothing fits where less does"));
+        assert!(after <= before, "{told}: {after:?} is above {before:?}");
+        compared += 1;
+    }
+    assert!(compared > 120, "{compared} pairs fit");
+}
