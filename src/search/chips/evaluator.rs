@@ -13,6 +13,7 @@ use crate::search::Fact;
 use crate::search::Memory;
 use crate::search::setup::terms;
 use crate::strategy::Best;
+use crate::strategy::Corner;
 use crate::strategy::Figures;
 use crate::strategy::Planner;
 use crate::strategy::Price;
@@ -57,6 +58,7 @@ pub struct ChipEvaluator<'a> {
     table: EstimateTable,
     grounds: Vec<OnceLock<Result<Ground, Untrainable>>>,
     facts: Mutex<Facts>,
+    corners: Mutex<BTreeMap<(usize, ChipPoint), Corner>>,
     bounds: Vec<Mutex<Bounds>>,
 }
 
@@ -80,6 +82,7 @@ impl<'a> ChipEvaluator<'a> {
             table: EstimateTable::new(terms(&setup.request, &setup.physics).options),
             grounds: (0..lens[LINKS]).map(|_| OnceLock::new()).collect(),
             facts: Mutex::default(),
+            corners: Mutex::default(),
             bounds: (0..TABLES).map(|_| Mutex::default()).collect(),
             setup,
             memory,
@@ -192,6 +195,20 @@ impl<'a> ChipEvaluator<'a> {
         known
     }
 
+    /// A time that no way to train a model can beat on the chip at a point, nor on any that has no more
+    /// of the proved knobs, where what is slower than `limit` need not be known.
+    pub fn corner(&self, model: usize, point: &ChipPoint, limit: Option<Time>) -> Corner {
+        let lock = || self.corners.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().get(&(model, *point)).and_then(|known| known.within(limit));
+        known.unwrap_or_else(|| {
+            let Some(chip) = self.chip(point) else { return Corner::Nothing };
+            let planner = self.planner(model, point);
+            let found = planner.corner(&chip, self.bound_of(model, point), limit);
+            lock().insert((model, *point), found);
+            found
+        })
+    }
+
     fn find(&self, model: usize, point: &ChipPoint, limit: Option<Time>) -> Fact {
         let Some(chip) = self.chip(point) else { return Fact::Nothing };
         let planner = self.planner(model, point);
@@ -233,9 +250,10 @@ impl<'a> ChipEvaluator<'a> {
         }
     }
 
-    /// How many chips were evaluated: asked for a way to train, within a limit or not.
+    /// How many times a model was trained on a chip, or on the greatest of a box, within a limit or not.
     pub fn n_evaluated(&self) -> usize {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner).len()
+        let corners = self.corners.lock().unwrap_or_else(PoisonError::into_inner).len();
+        corners + self.facts.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Whether what was recalled from before is found again, for all chips of which something is told
@@ -309,7 +327,7 @@ impl Ground {
     }
 }
 
-/// Whether exact times at the greatest corner of a box bound it: times are compared, and nothing caps
+/// Whether corners (`Planner::corner`) bound boxes: times are compared, and nothing caps
 /// the power, which a faster chip may exceed where a slower one does not.
 pub fn has_corners(terms: &Terms) -> bool {
     terms.price == Price::Time && terms.power_cap_w.is_none()

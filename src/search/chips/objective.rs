@@ -11,11 +11,11 @@ use crate::search::boxes::Corner;
 use crate::search::boxes::Evaluation;
 use crate::search::boxes::Value;
 use crate::search::objective::Certainty;
+use crate::strategy;
 use crate::strategy::Chosen;
 use crate::strategy::Figures;
 use crate::strategy::Standing;
 use crate::units::Energy;
-use crate::units::Time;
 
 use super::ChipPoint;
 use super::ChipRegion;
@@ -44,7 +44,7 @@ impl ByObjective<'_> {
         Value { first: merit.value, second: merit.area }
     }
 
-    /// Whether exact times bound boxes.
+    /// Whether corners bound boxes.
     fn corners(&self) -> bool {
         has_corners(&self.evaluator.ground(usize::from(self.lens()[9]) - 1).terms)
     }
@@ -127,21 +127,20 @@ impl BoxProblem<N_CHIP_KNOBS> for ByObjective<'_> {
 
     fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
         let Some(taken) = self.footprint(&region.lo) else { return Corner::Nothing };
-        match self.timed(&region.hi, taken, limit) {
-            Timed::Nothing => Corner::Nothing,
-            Timed::Beyond => Corner::Beyond,
-            Timed::Chosen(chosen) => {
-                let least: Vec<Standing> = chosen
-                    .iter()
-                    .map(|chosen| {
-                        // A schedule that is not proved counts at what it cannot beat.
-                        let least = u64::try_from(chosen.least_price).unwrap_or(u64::MAX);
-                        Standing { time: Time(least), energy: Energy::ZERO }
-                    })
-                    .collect();
-                Corner::Least(self.value(&least, taken, Certainty::Bound))
+        let Some(mut standings) = self.standings(&ChipRegion::point(region.hi)) else {
+            return Corner::Nothing;
+        };
+        for (at, &model) in self.models.iter().enumerate() {
+            let longest = limit.map(|limit| self.judge.longest(limit.first, at, &standings, taken));
+            match self.evaluator.corner(model, &region.hi, longest) {
+                strategy::Corner::Least(time) => {
+                    standings[at] = Standing { time, energy: Energy::ZERO };
+                }
+                strategy::Corner::Slower(_) => return Corner::Beyond,
+                strategy::Corner::Nothing => return Corner::Nothing,
             }
         }
+        Corner::Least(self.value(&standings, taken, Certainty::Bound))
     }
 
     fn strength(&self, value: Value, worst: Value) -> f64 {
