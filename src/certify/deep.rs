@@ -313,3 +313,83 @@ struct Own {
     key: (u64, usize, u64, usize),
     standing: Standing,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::operator::Place;
+    use super::super::operator::price;
+    use crate::estimate::EstimateTable;
+    use crate::estimate::Limit;
+    use crate::estimate::Options;
+    use crate::estimate::VectorCosts;
+    use crate::estimate::tensor_core::Scratch;
+    use crate::estimate::tensor_core::best;
+    use crate::hardware::Cluster;
+    use crate::hardware::Efficiency;
+    use crate::hardware::OffChipTime;
+    use crate::hardware::Physics;
+    use crate::hardware::Use;
+    use crate::hardware::chip::ChipKnobs;
+    use crate::hardware::chip::properties;
+    use crate::hardware::chip::torus_of_links;
+    use crate::model::families;
+    use crate::model::op::Work;
+    use crate::model::spec::examples;
+    use crate::parallel::Setting;
+    use crate::parallel::shard;
+    use crate::units::Time;
+
+    /// A block in which nothing reaches its data sheet.
+    const BLOCK: Efficiency = Efficiency {
+        matmul: 700,
+        attention: 450,
+        memory: 830,
+        launch: Time(7),
+        ..Efficiency::IDEAL
+    };
+
+    #[test]
+    fn every_operator_has_the_price_of_its_estimate_by_either_rule_of_off_chip_time() {
+        let network = torus_of_links(300, 8, Time(500_000));
+        let cluster = Cluster { devices: 8, network };
+        let (technology, table) =
+            (properties::technology(), EstimateTable::new(Options::default()));
+        let small = ChipKnobs { tensor_cores: 3, width: 16, depth: 32, ..properties::example() };
+        let (mut limited, mut differ) = (0, 0);
+        for efficiency in [Efficiency::IDEAL, BLOCK] {
+            let physics = Physics { efficiency, ..properties::physics() };
+            let exact = small.accelerator(&technology, &physics).unwrap();
+            let chips = [exact.clone(), exact.counting(OffChipTime::WholeCycles)];
+            for spec in examples::all() {
+                let setting = Setting { sequence: 64, ..Setting::ALONE };
+                let share = shard(&families::build(&spec), setting).unwrap();
+                let passes = share.kinds.iter().flat_map(|kind| [&kind.forward, &kind.backward]);
+                for op in passes.flat_map(|pass| pass.nodes()) {
+                    for cores in [Use::Alone, Use::Spread] {
+                        let [exact, whole] = [0, 1].map(|at| {
+                            let chip = &chips[at];
+                            let mapping = match &op.work {
+                                Work::Matmul { matmul, homes, numbers, .. } => {
+                                    let spec = chip.tensor_in(*numbers, cores);
+                                    let mut scratch = Scratch::default();
+                                    best(matmul, *homes, &spec, 0, &mut scratch).map(|best| best.0)
+                                }
+                                _ => None,
+                            };
+                            let costs = VectorCosts::default();
+                            let place = Place { chip, cluster: &cluster, costs };
+                            let priced = price(op, place, cores, mapping.as_ref());
+                            let estimate = table.estimate(op, chip, &cluster, cores);
+                            assert_eq!(priced, estimate.ok(), "{}", op.name);
+                            priced.unwrap()
+                        });
+                        assert!(exact.time <= whole.time, "{}", op.name);
+                        limited += usize::from(exact.limit == Limit::Hbm);
+                        differ += usize::from(exact.time < whole.time);
+                    }
+                }
+            }
+        }
+        assert!(limited > 20 && differ > 20, "{limited} wait for memory, {differ} differ");
+    }
+}

@@ -62,7 +62,9 @@ impl Planner<'_> {
         let found = fastest::search(self, (chip, bound), &variants, (&mut timed, limit), time).best;
         match (found, limit) {
             (Some(Candidate { score, .. }), _) => {
-                Corner::Least(Time(u64::try_from(score.0).unwrap_or(u64::MAX)))
+                // What hides more on slower chips may be below what rooflines say of all of them.
+                let roofline = variants.first().map_or(Time::ZERO, |variant| variant.least.time);
+                Corner::Least(Time(u64::try_from(score.0).unwrap_or(u64::MAX)).max(roofline))
             }
             (None, Some(limit)) if !variants.is_empty() => Corner::Slower(limit),
             (None, _) => Corner::Nothing,
