@@ -32,6 +32,76 @@ fn every_published_configuration_has_its_published_parameters() {
     }
 }
 
+/// The configuration of that name among the lines.
+fn published(name: &str) -> Model {
+    let line = lines().into_iter().find(|line| line["name"] == name).unwrap();
+    hf_config::read(name, &line["config"].to_string()).unwrap()
+}
+
+/// Operations of the forward pass of one sequence on one device.
+fn forward_flops(model: &Model, sequence: u64) -> u128 {
+    let share = shard(model, Setting { sequence, ..Setting::ALONE }).unwrap();
+    let layers = share.sequence.iter().map(|&kind| &share.kinds[kind]);
+    layers.flat_map(|layer| layer.forward.nodes()).map(|op| op.flops().0).sum()
+}
+
+#[test]
+fn a_layer_that_tells_the_token_after_the_next_is_counted_apart() {
+    let plain = phaze::input::model("deepseek-v3").unwrap();
+    let more = phaze::input::model("deepseek-v3-mtp").unwrap();
+    for (model, apart) in [(&plain, 0), (&more, 11_610_068_224)] {
+        assert_eq!(model.parameters(), 671_026_419_200);
+        assert_eq!(model.active_parameters(), 37_552_297_472);
+        assert_eq!(model.training_head_parameters(), apart);
+    }
+    assert_eq!(more.sequence.len(), plain.sequence.len() + 1);
+    // It costs a layer as the last, a join of both inputs, and the head once more.
+    let share = |model: &Model| shard(model, Setting { sequence: 64, ..Setting::ALONE }).unwrap();
+    let (one, two) = (share(&plain), share(&more));
+    let flops = |layer: &phaze::parallel::LayerShare| -> u128 {
+        layer.forward.nodes().iter().map(|op| op.flops().0).sum()
+    };
+    let [.., last, head] = &one.kinds[..] else { panic!("there are layers") };
+    let [.., next, both] = &two.kinds[..] else { panic!("there are layers") };
+    assert_eq!(flops(next), flops(last) + 2 * 64 * 2 * 7168 * 7168);
+    assert_eq!(flops(both), 2 * flops(head));
+    let refused = json!({
+        "model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024,
+        "vocab_size": 50257, "activation_function": "gelu_new", "mtp_num_layers": 1
+    });
+    let refused = hf_config::read("c", &refused.to_string()).unwrap_err().to_string();
+    assert!(refused.contains("`mtp_num_layers = 1` asks for a layer"), "{refused}");
+}
+
+#[test]
+fn an_encoder_with_a_decoder_does_what_closed_forms_say() {
+    let t5 = published("t5-base");
+    let (s, h, f, v): (u128, u128, u128, u128) = (128, 768, 3072, 32128);
+    let (encoder, decoder) = (4 * h * h + 2 * h * f, 8 * h * h + 2 * h * f);
+    let products = 2 * s * (12 * encoder + 12 * decoder + h * v);
+    let pairs = 4 * s * s * h * (12 + 24);
+    assert_eq!(forward_flops(&t5, 128), products + pairs);
+    let largest = phaze::input::model("t5-11b").unwrap();
+    assert_eq!(largest.parameters(), 11_307_321_344);
+    // What a causal mask hides is half of the decoder's own attention alone.
+    let causal = Setting { sequence: 128, masked: phaze::model::Masked::Skipped, ..Setting::ALONE };
+    let (done, all) = shard(&t5, causal).unwrap().training_flops();
+    assert_eq!((all.0 - done.0) * 2, 3 * 4 * s * s * h * 12);
+}
+
+#[test]
+fn an_encoder_of_images_does_what_closed_forms_say() {
+    let vit = published("vit-base-16");
+    assert_eq!(vit.spec.max_sequence, 197);
+    let (s, h, f): (u128, u128, u128) = (197, 768, 3072);
+    let products = 2 * s * (12 * (4 * h * h + 2 * h * f) + 768 * h);
+    let (pairs, head) = (12 * 4 * s * s * h, 2 * h * 1000);
+    assert_eq!(forward_flops(&vit, 197), products + pairs + head);
+    let context = Setting { sequence: 196, context: 2, ..Setting::ALONE };
+    let refused = shard(&vit, context).unwrap_err().to_string();
+    assert!(refused.contains("patches of an image"), "{refused}");
+}
+
 /// A stream of numbers that is the same on every run.
 struct Noise(u64);
 
@@ -116,7 +186,7 @@ fn mutated_configurations_of_every_family_never_panic() {
         }
         assert!(n_read > 0 && n_refused > 0, "{family}: both are tried");
     }
-    assert!(seen.len() >= 34, "{seen:?}");
+    assert!(seen.len() >= 36, "{seen:?}");
 }
 
 fn divide(model: &Model) {

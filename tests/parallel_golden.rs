@@ -94,6 +94,10 @@ fn spec(family: Family, [hidden, heads, kv_heads, head, mlp, layers]: [u64; 6]) 
         capped: Capped::default(),
         own: Vec::new(),
         own_cut: Vec::new(),
+        decoder_layers: 0,
+        buckets: 0,
+        patch: 0,
+        next_tokens: 0,
         left_out: None,
         tied: false,
     }

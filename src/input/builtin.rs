@@ -12,7 +12,7 @@ macro_rules! models {
 }
 
 /// All of them: what users call them, and the text of their file.
-const MODELS: [(&str, &str); 44] = models![
+const MODELS: [(&str, &str); 47] = models![
     "bert-large",
     "megatron-bert",
     "gpt2-xl",
@@ -39,8 +39,11 @@ const MODELS: [(&str, &str); 44] = models![
     "qwen3-30b-a3b",
     "qwen3-235b-a22b",
     "deepseek-v3",
+    "deepseek-v3-mtp",
     "gpt-oss-120b",
     "llama4-scout",
+    "t5-11b",
+    "vit-large",
     "gpt3-5b",
     "gpt3-20b",
     "gpt3-175b",

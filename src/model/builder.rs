@@ -14,9 +14,17 @@ use super::op::Pass;
 use super::op::VectorKind;
 use super::spec::Norm;
 
+/// Tokens, and something of the same shape beside them.
+const PAIR: [Dim; 4] = [Dim::Batch, Dim::Sequence, Dim::Pair, Dim::Hidden];
+
+/// Either of the two.
+const PAIR_PART: [Dim; 3] = [Dim::Batch, Dim::Sequence, Dim::Hidden];
+
 /// Writes a layer's forward pass, step by step.
 pub struct LayerBuilder {
     layer: Layer,
+    /// What parameters are, unless they say otherwise.
+    weights: Form,
     in_core: bool,
     module: Option<Module>,
 }
@@ -27,9 +35,15 @@ impl LayerBuilder {
         let graph = Graph::default();
         Self {
             layer: Layer { name: name.into(), graph, reach: Reach::All, input: None, output: None },
+            weights: Form::Weight,
             in_core: false,
             module: None,
         }
+    }
+
+    /// An empty layer that only training needs.
+    pub fn for_training(name: &str) -> Self {
+        Self { weights: Form::HeadWeight, ..Self::new(name) }
     }
 
     /// What the layer takes from the one before: a token's hidden elements.
@@ -39,9 +53,33 @@ impl LayerBuilder {
         input
     }
 
+    /// The same where something of the same shape travels beside the tokens: both apart.
+    pub fn input_pair(&mut self, parts: [&str; 2]) -> [TensorId; 2] {
+        let input = self.activation("input", &PAIR);
+        self.layer.input = Some(input);
+        let parts = parts.map(|part| (part, &PAIR_PART[..]));
+        let parts = self.split("input_parts", input, &parts);
+        [parts[0], parts[1]]
+    }
+
+    /// What a layer hands on where something of the same shape travels beside the tokens.
+    pub fn output_pair(&mut self, parts: [TensorId; 2]) -> TensorId {
+        self.concat("output", &parts, &PAIR)
+    }
+
+    /// What the batch holds beside ids, from outside the model.
+    pub fn data(&mut self, name: &str, dims: &[Dim]) -> TensorId {
+        self.activation(name, dims)
+    }
+
+    /// The dimensions of a tensor.
+    pub fn dims(&self, id: TensorId) -> &[Dim] {
+        &self.layer.graph.at(id).dims
+    }
+
     /// A parameter.
     pub fn weight(&mut self, name: &str, dims: &[Dim]) -> TensorId {
-        self.tensor(name, dims, Form::Weight)
+        self.tensor(name, dims, self.weights)
     }
 
     /// A parameter of the given form.
@@ -188,6 +226,20 @@ impl LayerBuilder {
             parts.iter().map(|(part, dims)| self.activation(part, dims)).collect();
         self.step(name, Action::Split, &[x], &parts);
         parts
+    }
+
+    /// Several tensors seen as one of these dimensions, which has all of their elements.
+    pub fn concat(&mut self, name: &str, parts: &[TensorId], dims: &[Dim]) -> TensorId {
+        let whole = self.activation(name, dims);
+        self.step(name, Action::Concat, parts, &[whole]);
+        whole
+    }
+
+    /// The first token of each sequence.
+    pub fn first_token(&mut self, name: &str, x: TensorId) -> TensorId {
+        let out = self.activation(name, &[Dim::Batch, Dim::One, Dim::Hidden]);
+        self.step(name, Action::Gather, &[x], &[out]);
+        out
     }
 
     /// Vector work that makes something of other dimensions than what it reads first; `row` are

@@ -49,6 +49,12 @@ pub enum Dim {
     Rotary,
     /// The two branches of a gated activation.
     Gates,
+    /// Two tensors of one shape side by side: what travels on beside the tokens, or keys and values.
+    Pair,
+    /// Elements of a patch of an image.
+    Patch,
+    /// How far apart two tokens are, in buckets that share a learned figure.
+    Buckets,
     /// Elements between the two matmuls of a layer's second half.
     Mlp,
     /// Tokens that there are.
@@ -147,6 +153,8 @@ pub struct Sizes {
     pub vocabulary: u64,
     pub positions: u64,
     pub types: u64,
+    pub patch: u64,
+    pub buckets: u64,
     pub value: u64,
     pub query_latent: u64,
     pub kv_latent: u64,
@@ -182,7 +190,9 @@ impl Sizes {
             Dim::QkvHeads => self.kv_heads * (self.group + 2),
             Dim::Head => self.head,
             Dim::Rotary => self.rotary,
-            Dim::Gates => 2,
+            Dim::Gates | Dim::Pair => 2,
+            Dim::Patch => self.patch,
+            Dim::Buckets => self.buckets,
             Dim::Mlp => self.mlp,
             Dim::Vocabulary => self.vocabulary,
             Dim::Positions => self.positions,

@@ -27,6 +27,10 @@ pub enum Family {
     Llama,
     /// GPT-like with rotary positions, attention and MLP side by side.
     GptNeox,
+    /// An encoder whose output each layer of a decoder attends to.
+    T5,
+    /// An encoder of the patches of an image, trained to tell what it shows.
+    Vit,
     /// Any other decoder: its numbers say where norms stand, what they are, whether the MLP has a
     /// gate, how positions are told and how layers differ.
     Decoder,
@@ -42,6 +46,8 @@ impl Family {
             Self::Opt => "opt",
             Self::Llama => "llama",
             Self::GptNeox => "gpt_neox",
+            Self::T5 => "t5",
+            Self::Vit => "vit",
             Self::Decoder => "decoder",
         }
     }
@@ -49,8 +55,8 @@ impl Family {
     /// Whether a token attends only to those before it and to itself.
     pub fn is_causal(self) -> bool {
         match self {
-            Self::Bert | Self::MegatronBert => false,
-            Self::Gpt | Self::Opt | Self::Llama | Self::GptNeox | Self::Decoder => true,
+            Self::Bert | Self::MegatronBert | Self::Vit => false,
+            Self::Gpt | Self::Opt | Self::Llama | Self::GptNeox | Self::T5 | Self::Decoder => true,
         }
     }
 }
@@ -260,13 +266,43 @@ pub struct Spec {
     /// Sizes of dimensions of a user's own that tensor parallelism divides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_cut: Vec<u64>,
+    /// Layers of the decoder behind an encoder; none in models without an encoder of their own.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub decoder_layers: u64,
+    /// Buckets of distances between tokens that have a learned figure; none in most models.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub buckets: u64,
+    /// Elements of a patch of an image; none in models that read text.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub patch: u64,
+    /// Layers behind the last that are trained to tell the token after the next: none or one.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub next_tokens: u64,
     /// What of the published model is left out, as a reader should be told.
     pub left_out: Option<String>,
     /// Whether the head uses the embedding's table.
     pub tied: bool,
 }
 
+/// Whether there are none, which files leave out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 impl Spec {
+    /// Layers between the first and the last: behind an encoder, where its output is joined by the
+    /// decoder's tokens, and two of each layer of the decoder, its own attention and the rest.
+    pub fn inner_layers(&self) -> u64 {
+        let decoder = if self.family == Family::T5 { 1 + 2 * self.decoder_layers } else { 0 };
+        self.layers + decoder + self.next_tokens
+    }
+
+    /// Whether another layer than the first uses the embedding's table.
+    pub fn shares_a_table(&self) -> bool {
+        self.tied || self.next_tokens > 0 || self.family == Family::T5
+    }
+
     /// Sizes of the whole model on one device.
     pub fn sizes(&self, micro_batch: u64, sequence: u64) -> Sizes {
         Sizes {
@@ -288,6 +324,8 @@ impl Spec {
             vocabulary: self.padded_vocabulary(1),
             positions: self.positions.unwrap_or(0),
             types: self.types.unwrap_or(0),
+            patch: self.patch,
+            buckets: self.buckets,
             value: self.latent.map_or(self.head, |latent| latent.value),
             query_latent: self.latent.and_then(|latent| latent.query).unwrap_or(0),
             kv_latent: self.latent.map_or(0, |latent| latent.kv),
@@ -339,7 +377,14 @@ impl Spec {
     /// What layers look at, each with how many do, in the order in which they first occur.
     pub fn reaches(&self) -> impl Iterator<Item = (u64, Reach)> {
         let mut found: Vec<(u64, Reach)> = Vec::new();
-        for layer in 0..usize::try_from(self.layers).expect("layers are bounded") {
+        if self.family == Family::T5 {
+            let (encoder, decoder) = (self.layers, self.decoder_layers);
+            return vec![(encoder + decoder, Reach::Every), (decoder, Reach::All)].into_iter();
+        }
+        let layers = usize::try_from(self.layers).expect("layers are bounded");
+        // A layer behind the last is as the last.
+        let more = if self.next_tokens > 0 { Some(layers.saturating_sub(1)) } else { None };
+        for layer in (0..layers).chain(more) {
             let reach = self.variant(layer).reach;
             match found.iter_mut().find(|(_, known)| *known == reach) {
                 Some((count, _)) => *count += 1,
@@ -425,6 +470,10 @@ pub mod examples {
             capped: Capped::default(),
             own: Vec::new(),
             own_cut: Vec::new(),
+            decoder_layers: 0,
+            buckets: 0,
+            patch: 0,
+            next_tokens: 0,
             left_out: None,
             tied: true,
         }
@@ -530,6 +579,48 @@ pub mod examples {
         ]
     }
 
+    /// An encoder with a decoder behind it, one of images, and a layer behind the last.
+    fn others() -> Vec<Spec> {
+        let none = Dropout::default();
+        let t5 = Spec {
+            family: Family::T5,
+            decoder_layers: 2,
+            buckets: 8,
+            positions: None,
+            rotary: 0,
+            norm: Norm::Rms,
+            activation: Activation::Relu,
+            biases: Biases::default(),
+            dropout: Dropout { activation: true, ..gpt().dropout },
+            ..gpt()
+        };
+        let next = Spec {
+            family: Family::Decoder,
+            next_tokens: 1,
+            positions: None,
+            norm: Norm::Rms,
+            gated: true,
+            biases: Biases::default(),
+            dropout: none,
+            tied: false,
+            ..gpt()
+        };
+        vec![
+            Spec { gated: true, decoder_layers: 1, tied: false, dropout: none, ..t5.clone() },
+            t5,
+            Spec {
+                family: Family::Vit,
+                patch: 48,
+                vocabulary: 10,
+                tied: false,
+                head_bias: true,
+                dropout: none,
+                ..gpt()
+            },
+            next,
+        ]
+    }
+
     /// One of each family and of each way to write its layers.
     pub fn all() -> Vec<Spec> {
         let none = Biases::default();
@@ -574,6 +665,7 @@ pub mod examples {
             Spec { family: Family::MegatronBert, final_norm: true, tied: false, ..bert },
         ];
         all.extend(decoders);
+        all.extend(others());
         all
     }
 }

@@ -7,8 +7,10 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
-    /// All of its sequence.
+    /// All of its sequence, up to itself where the model's tokens attend only to those before them.
     All,
+    /// All of its sequence, also those after it.
+    Every,
     /// So many before it, itself among them.
     Window(u64),
     /// Those of its chunk of so many tokens.
@@ -19,7 +21,7 @@ impl Reach {
     /// The tokens that it is limited to, if it is.
     pub fn tokens(self) -> Option<u64> {
         match self {
-            Self::All => None,
+            Self::All | Self::Every => None,
             Self::Window(tokens) | Self::Chunk(tokens) => Some(tokens),
         }
     }
@@ -34,7 +36,7 @@ impl Reach {
         let limit = self.tokens().unwrap_or(sequence).min(sequence);
         let (keys, limit, sequence) = (u128::from(keys), u128::from(limit), u128::from(sequence));
         let (part, whole) = match (self, causal) {
-            (_, false) => (limit, sequence),
+            (_, false) | (Self::Every, true) => (limit, sequence),
             (Self::Window(_), true) => (limit * (2 * sequence - limit), 2 * sequence * sequence),
             (Self::All | Self::Chunk(_), true) => (limit, 2 * sequence),
         };
@@ -64,7 +66,7 @@ impl Variant {
         let mut parts: Vec<&str> = Vec::new();
         if differ(|variant| Self { reach: variant.reach, ..Self::PLAIN }) {
             parts.push(match self.reach {
-                Reach::All => "global",
+                Reach::All | Reach::Every => "global",
                 Reach::Window(_) => "local",
                 Reach::Chunk(_) => "chunked",
             });
@@ -87,6 +89,7 @@ mod tests {
     fn pairs(reach: Reach, sequence: u64) -> u64 {
         let meets = |query: u64, key: u64| match reach {
             Reach::All => key <= query,
+            Reach::Every => true,
             Reach::Window(tokens) => key <= query && query - key < tokens,
             Reach::Chunk(tokens) => key <= query && key / tokens == query / tokens,
         };
@@ -125,5 +128,7 @@ mod tests {
         assert_eq!(Reach::Window(24).attended(64, 64, false), 24);
         assert_eq!(Reach::Window(24).attended(16, 64, false), 6);
         assert_eq!(Reach::Chunk(32).attended(64, 64, false), 32);
+        assert_eq!(Reach::Every.attended(64, 64, true), 64);
+        assert_eq!(pairs(Reach::Every, 64), 64 * 64);
     }
 }

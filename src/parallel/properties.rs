@@ -20,6 +20,7 @@ use crate::model::op::Op;
 use crate::model::shapes;
 use crate::model::spec::Biases;
 use crate::model::spec::Dropout;
+use crate::model::spec::Family;
 use crate::model::spec::Spec;
 use crate::model::spec::examples;
 use crate::units::Flops;
@@ -129,7 +130,8 @@ fn operations_add_up(model: &Model, setting: Setting) {
                         (spec.heads + 2 * copies, spec.heads + 2 * spec.kv_heads)
                     }
                     // Not cut: each device does all of it, or its part of the sequence.
-                    "project_in" | "project_out" | "transform" | "q_down" | "kv_down"
+                    "project_in" | "project_out" | "transform" | "q_down" | "kv_down" | "join"
+                    | "patch_tokens"
                         if !setting.sequence_parallel =>
                     {
                         (width, 1)
@@ -270,6 +272,8 @@ fn any_spec() -> impl Strategy<Value = Spec> {
         let base = examples::all().swap_remove(family);
         // Latent attention has keys for every head, and elements with and without a position.
         let (group, head) = if base.latent.is_some() { (0, head + 1) } else { (group, head) };
+        // Every head of T5 has keys of its own.
+        let group = if base.family == Family::T5 { 0 } else { group };
         let heads = (1 << kv) * (1 << group);
         let experts = base.experts.map(|experts| Experts {
             mlp: mlp * heads,

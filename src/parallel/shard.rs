@@ -40,7 +40,7 @@ pub fn shard(model: &Model, setting: Setting) -> Result<Share, Illegal> {
     let device = width::divided(&model.spec, setting);
     let scale = scale(model, &device, setting);
     let kinds = model.kinds.iter().map(|layer| shard_layer((model, layer), &whole, scale, setting));
-    let tied = model.spec.tied.then(|| {
+    let tied = model.spec.shares_a_table().then(|| {
         let elements = device.vocabulary * model.spec.embedding;
         Tied { parameters: elements }
     });
@@ -289,7 +289,9 @@ mod tests {
         for spec in examples::all() {
             let model = families::build(&spec);
             for context_kind in ContextKind::ALL {
-                let setting = Setting { sequence: 64, context: 2, context_kind, ..Setting::ALONE };
+                // An image is not shared.
+                let context = if spec.patch > 0 { 1 } else { 2 };
+                let setting = Setting { sequence: 64, context, context_kind, ..Setting::ALONE };
                 let skipping = Setting { masked: Masked::Skipped, ..setting };
                 let [full, half] = [setting, skipping].map(|s| shard(&model, s).unwrap());
                 let (full, half) = (&full.kinds[1], &half.kinds[1]);

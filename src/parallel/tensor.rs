@@ -37,8 +37,10 @@ pub fn divide(layer: &Layer, sequence_parallel: bool) -> Layer {
         sequence_parallel,
         entered: BTreeMap::new(),
     };
-    if let Some(input) = layer.input {
-        division.graph.tensors[input.0].scattered = sequence_parallel;
+    // What a layer takes from the one before, or from outside the model.
+    let makers = layer.graph.makers();
+    for (tensor, maker) in division.graph.tensors.iter_mut().zip(makers) {
+        tensor.scattered = sequence_parallel && maker.is_none() && !tensor.form.is_weight();
     }
     for step in &layer.graph.steps {
         division.add(step.clone());
@@ -61,7 +63,10 @@ impl Division {
                 let summed = self.graph.contraction(&step).k;
                 self.add_summed(step, &summed);
             }
-            Action::Gather => self.add_summed(step, &[Dim::Vocabulary]),
+            Action::Gather if self.graph.at(step.reads[0]).form.is_weight() => {
+                self.add_summed(step, &[Dim::Vocabulary]);
+            }
+            Action::Gather => self.add_picked(step),
             Action::Vector { kind: VectorKind::CrossEntropy, .. } => self.add_loss(step),
             Action::Vector { .. } => {
                 self.enter_operands(&mut step);
@@ -100,7 +105,7 @@ impl Division {
         }
         let tensor = self.graph.at(id).clone();
         let inside = self.graph.tensor(Tensor { scattered: false, ..tensor.clone() });
-        let (there, back) = if self.sequence_parallel {
+        let (there, back) = if tensor.scattered {
             (Some(CollectiveKind::AllGather), CollectiveKind::ReduceScatter)
         } else {
             (None, CollectiveKind::AllReduce)
@@ -131,6 +136,23 @@ impl Division {
             (Some(CollectiveKind::AllReduce), None)
         };
         self.exchange(&format!("{}_leave", tensor.name), ways, (partial, result), module);
+    }
+
+    /// Adds a step that picks a token of each sequence: where the sequence is divided, one device has
+    /// it and the others get it from there.
+    fn add_picked(&mut self, mut step: Step) {
+        if !self.graph.at(step.reads[0]).scattered {
+            return self.add_alike(step);
+        }
+        let result = step.writes[0];
+        let tensor = self.graph.at(result).clone();
+        let name = format!("{}_own", tensor.name);
+        let own = self.graph.tensor(Tensor { name, ..tensor.clone() });
+        step.writes[0] = own;
+        let module = step.module;
+        self.graph.steps.push(step);
+        let ways = (Some(CollectiveKind::AllReduce), None);
+        self.exchange(&format!("{}_leave", tensor.name), ways, (own, result), module);
     }
 
     fn add_loss(&mut self, step: Step) {

@@ -5,6 +5,7 @@ use super::Setting;
 use crate::model::Axis;
 use crate::model::Model;
 use crate::model::dim::Sizes;
+use crate::model::spec::Family;
 use crate::model::spec::Spec;
 
 /// Why a model cannot be trained in a setting.
@@ -119,6 +120,11 @@ fn context_problem(spec: &Spec, setting: Setting) -> Option<String> {
         0 => return Some("is less than one device".into()),
         1 => return None,
         _ => {}
+    }
+    if spec.family == Family::Vit {
+        return Some(
+            "would divide the patches of an image, which one token tells the class of".into(),
+        );
     }
     let further = if setting.sequence_parallel { width } else { 1 };
     let parts = context.saturating_mul(2).saturating_mul(further);

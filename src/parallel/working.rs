@@ -114,6 +114,10 @@ mod tests {
         let mut found = Vec::new();
         for width in legal_widths(spec) {
             for (scattered, context) in [(false, 1), (true, 1), (false, 2), (true, 2)] {
+                // An image is not shared.
+                if spec.patch > 0 && context > 1 {
+                    continue;
+                }
                 for attention in [Attention::Stored, Attention::Recomputed] {
                     let setting = Setting {
                         micro_batch: 3,
@@ -184,6 +188,9 @@ mod tests {
             for setting in settings(&spec) {
                 let t = setting.tensor_parallel;
                 let n = setting.micro_batch * setting.own_tokens();
+                // Of an image one token is told, and behind the last layer two of each.
+                let n =
+                    if spec.patch > 0 { setting.micro_batch } else { n * (1 + spec.next_tokens) };
                 let logits = n * spec.padded_vocabulary(t) / t;
                 let share = shared(&spec, setting);
                 let head = share.kinds.last().expect("a model ends in its head");

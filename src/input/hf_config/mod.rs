@@ -3,10 +3,12 @@
 //! Sizes must be given; what a family's own code fills in when a field is absent (no grouping of
 //! heads, four times the hidden size in the MLP of GPT-2 …) is filled in likewise. Fields that
 //! change nothing that is counted are ignored; those that would, and are not understood, are
-//! refused. One field is ours, under Megatron's name: `make_vocab_size_divisible_by` pads the
-//! vocabulary on a single device too.
+//! refused. Two fields are ours, under Megatron's names: `make_vocab_size_divisible_by` pads the
+//! vocabulary on a single device too, and `mtp_num_layers` trains a layer that tells the token after
+//! the next.
 
 mod decoders;
+mod encoders;
 mod experts;
 mod gemma;
 mod layers;
@@ -23,6 +25,8 @@ use super::fields::Fields;
 use crate::model::Layer;
 use crate::model::Model;
 use crate::model::families;
+use crate::model::spec::Branches;
+use crate::model::spec::Family;
 use crate::model::spec::Spec;
 
 /// The longest text that is read: a thousand times what a configuration needs.
@@ -53,7 +57,7 @@ pub fn read(file: &str, text: &str) -> Result<Model, InputError> {
     let spec = reader(&fields)?;
     refuse_what_would_change_the_graph(&fields, &spec)?;
     let left_out = left_out.or(spec.left_out.clone());
-    let spec = Spec { left_out, ..spec };
+    let spec = Spec { left_out, next_tokens: next_tokens(&fields, &spec)?, ..spec };
     let model = families::build(&spec);
     let sizes = spec.sizes(1, 1);
     let countable =
@@ -64,6 +68,22 @@ pub fn read(file: &str, text: &str) -> Result<Model, InputError> {
         let message = "a model with these sizes has more than 2^58 parameters".into();
         Err(InputError::Syntax { file: file.into(), line: None, message })
     }
+}
+
+/// Layers that are trained to tell the token after the next: as many as Megatron's field asks for,
+/// whatever the published model was trained with.
+fn next_tokens(fields: &Fields, spec: &Spec) -> Result<u64, InputError> {
+    let field = "mtp_num_layers";
+    if fields.optional(field).is_some_and(|count| count.as_u64() == Some(0)) {
+        return Ok(0);
+    }
+    let Some(count) = fields.bounded(field, 1)? else { return Ok(0) };
+    let decoder = spec.family == Family::Decoder && spec.embedding == spec.hidden;
+    if decoder && spec.branches == Branches::InTurn {
+        return Ok(count);
+    }
+    let problem = "asks for a layer that tells the token after the next";
+    Err(fields.wrong(field, problem, "only mixtures of experts and other newer decoders have it"))
 }
 
 /// A parser's complaint without the place at its end, which is told apart.
@@ -80,8 +100,9 @@ fn refuse_what_would_change_the_graph(fields: &Fields, spec: &Spec) -> Result<()
         }
         return Err(fields.wrong(experts, "asks for a mixture of experts", "only 1 is understood"));
     }
+    let attends = spec.family == Family::T5;
     for unknown in ["is_encoder_decoder", "add_cross_attention"] {
-        if fields.flag(unknown, false)? {
+        if fields.flag(unknown, false)? && !attends {
             let problem = "asks for attention to another model's tokens";
             return Err(fields.wrong(unknown, problem, "only false is understood"));
         }

@@ -3,6 +3,7 @@
 //! To add one, write a function from its fields to a [`Spec`] and list it in [`READERS`].
 
 use super::decoders;
+use super::encoders;
 use super::experts;
 use super::gemma;
 use super::layers;
@@ -23,7 +24,7 @@ use crate::model::spec::Spec;
 pub type Reader = fn(&Fields) -> Result<Spec, InputError>;
 
 /// All values of `model_type` that are understood.
-pub const READERS: [(&str, Reader); 44] = [
+pub const READERS: [(&str, Reader); 47] = [
     ("bert", bert),
     ("megatron-bert", bert),
     ("gpt2", gpt2),
@@ -68,10 +69,13 @@ pub const READERS: [(&str, Reader); 44] = [
     ("smollm3", decoders::smollm3),
     ("stablelm", decoders::stablelm),
     ("starcoder2", decoders::starcoder2),
+    ("t5", encoders::t5),
+    ("mt5", encoders::t5),
+    ("vit", encoders::vit),
 ];
 
 /// Families whose layers hold what is not written here, and what that is.
-pub const REFUSED: [(&str, &str); 22] = [
+pub const REFUSED: [(&str, &str); 24] = [
     ("mamba", STATE_SPACE),
     ("mamba2", STATE_SPACE),
     ("falcon_mamba", STATE_SPACE),
@@ -92,7 +96,9 @@ pub const REFUSED: [(&str, &str); 22] = [
     ("mllama_text_model", CROSS),
     ("whisper", CROSS),
     ("bart", CROSS),
-    ("t5", CROSS),
+    ("umt5", "distances that every layer learns by itself are not modelled"),
+    ("switch_transformers", "experts behind an encoder are not modelled"),
+    ("vit_mae", "a decoder of hidden patches is not modelled"),
     ("gemma3n_text", "layers that share keys and values with others are not modelled"),
 ];
 
@@ -181,6 +187,10 @@ pub fn numbers(
         capped: Capped::default(),
         own: Vec::new(),
         own_cut: Vec::new(),
+        decoder_layers: 0,
+        buckets: 0,
+        patch: 0,
+        next_tokens: 0,
         left_out: None,
         tied: fields.flag("tie_word_embeddings", fill.tied)?,
     })

@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn what_no_family_could_write_is_refused_by_its_place() {
-        let cases: [(&str, Value, &str); 14] = [
+        let cases: [(&str, Value, &str); 15] = [
             ("/version", json!(2), "`version = 2` is not 1"),
             ("/numbers/kv_heads", json!(3), "`numbers.kv_heads = 3` does not divide the 8 heads"),
             ("/numbers/hidden", json!(0), "`numbers.hidden = 0` is out of range"),
@@ -138,6 +138,11 @@ mod tests {
                 "`kinds[1].graph.tensors[0].dims`",
             ),
             ("/kinds/1/graph/tensors/0/dims", json!(["many"]), "unknown variant `many`"),
+            (
+                "/kinds/1/graph/tensors/1/dims",
+                json!(["mlp", "vocabulary"]),
+                "`kinds[1].graph.tensors[1].dims` have two that tensor parallelism divides",
+            ),
             ("/kinds/1/graph/steps/0/action", json!("contract"), "`kinds[1].graph.steps[0].reads`"),
             ("/kinds/1/name", json!("embedding"), "`kinds[1].name`"),
             (
@@ -221,7 +226,7 @@ mod tests {
 
         #[test]
         fn mutated_files_never_panic(
-            which in 0_usize..18,
+            which in 0_usize..22,
             place in any::<prop::sample::Index>(),
             from in any::<prop::sample::Index>(),
             number in 0_u64..70,

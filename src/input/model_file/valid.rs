@@ -15,6 +15,9 @@ use crate::model::layer::TensorId;
 use crate::model::op::VectorKind;
 use crate::model::spec::Spec;
 
+/// The most layers of a decoder.
+const MOST_LAYERS: u64 = 100_000;
+
 /// The first thing that is wrong, by its place.
 type Verdict = Result<(), String>;
 
@@ -91,6 +94,10 @@ fn numbers(spec: &Spec) -> Verdict {
         require(own.len() <= MOST_OWN, &format!("numbers.{name}"), "has more than 8 dimensions")?;
         own.iter().try_for_each(|&each| size(name, each))?;
     }
+    within("decoder_layers", spec.decoder_layers, 0, MOST_LAYERS)?;
+    within("buckets", spec.buckets, 0, LARGEST_SIZE)?;
+    within("patch", spec.patch, 0, LARGEST_SIZE)?;
+    within("next_tokens", spec.next_tokens, 0, 1)?;
     for variant in &spec.variants {
         size("variants.reach", variant.reach.tokens().unwrap_or(1))?;
     }
@@ -103,8 +110,9 @@ fn chain(model: &Model) -> Verdict {
     require(n_layers >= 3, "sequence", "has fewer than three layers")?;
     let inner = n_layers as u64 - 2;
     let layers = format!("numbers.layers = {}", model.spec.layers);
+    let expected = model.spec.inner_layers();
     let problem = format!(", and the sequence has {inner} between the first and the last");
-    let same = model.spec.layers == inner;
+    let same = expected == inner;
     if !same {
         return Err(format!("`{layers}`{problem}"));
     }
@@ -153,20 +161,25 @@ fn tensors(at: &str, layer: &Layer, spec: &Spec) -> Verdict {
         )?;
         require(!dims.iter().any(|&dim| is_of_a_division(dim)), &at, "have one of a division")?;
         require(sizes.wide_elements(dims) > 0, &at, "have one whose size the numbers do not say")?;
+        // A key-value head and the query heads that share it are divided together.
+        let divided = dims.iter().filter(|&&dim| dim.is_cut() && dim != Dim::Group);
+        require(divided.count() <= 1, &at, "have two that tensor parallelism divides")?;
         let tokens = dims.iter().any(|dim| matches!(dim, Dim::Batch | Dim::Sequence | Dim::Keys));
         let is_weight = tensor.form.is_weight();
         require(!is_weight || !tokens, &at, "are those of a weight and go over tokens")?;
     }
     let hidden = [Dim::Batch, Dim::Sequence, Dim::Hidden];
+    let pair = [Dim::Batch, Dim::Sequence, Dim::Pair, Dim::Hidden];
     for (end, id) in [("input", layer.input), ("output", layer.output)] {
         let Some(id) = id else { continue };
         let tensor = layer.graph.tensors.get(id.0);
-        let fits = tensor.is_some_and(|t| t.dims == hidden && t.form == Form::Activation);
+        let shaped = |dims: &[Dim]| dims == hidden || dims == pair;
+        let fits = tensor.is_some_and(|t| shaped(&t.dims) && t.form == Form::Activation);
         let at = at.trim_end_matches(".graph");
         require(
             fits,
             &format!("{at}.{end}"),
-            "is not an activation of batch, sequence and hidden",
+            "is not an activation of batch, sequence, perhaps pair, and hidden",
         )?;
     }
     Ok(())
@@ -181,6 +194,12 @@ fn order(at: &str, layer: &Layer) -> Verdict {
     if let Some(input) = layer.input {
         require(!is_weight(input.0), at, "takes a weight")?;
         there[input.0] = true;
+    }
+    // The first layer may read what the batch holds beside ids.
+    let made: BTreeSet<usize> =
+        graph.steps.iter().flat_map(|step| step.writes.iter().map(|id| id.0)).collect();
+    if layer.input.is_none() {
+        (0..there.len()).filter(|id| !made.contains(id)).for_each(|id| there[id] = true);
     }
     for (nth, step) in graph.steps.iter().enumerate() {
         let at = |field: &str| format!("{at}.steps[{nth}].{field}");
@@ -229,12 +248,13 @@ fn steps(at: &str, graph: &Graph, step: &Step) -> Verdict {
         }
         Action::Gather => {
             count(1, 1)?;
-            let table = graph.at(step.reads[0]);
-            let picks = table.form.is_weight()
-                && table.dims.len() == 2
-                && table.dims[0] == Dim::Vocabulary
-                && graph.at(step.writes[0]).dims == [Dim::Batch, Dim::Sequence, table.dims[1]];
-            require(picks, at, "does not pick rows of a table of tokens")
+            let (table, rows) = (graph.at(step.reads[0]), &graph.at(step.writes[0]).dims[..]);
+            let picks = match (table.form.is_weight(), &table.dims[..]) {
+                (true, &[Dim::Vocabulary, row]) => rows == [Dim::Batch, Dim::Sequence, row],
+                (false, &[Dim::Batch, Dim::Sequence, row]) => rows == [Dim::Batch, Dim::One, row],
+                _ => false,
+            };
+            require(picks, at, "picks neither rows of a table of tokens nor the first token")
         }
         Action::Split | Action::Concat => {
             let (whole, parts) =

@@ -61,6 +61,7 @@ pub fn derive(layer: &Layer, attention: Attention, modules: Modules) -> Backward
     let n_tensors = forward.tensors.len();
     let mut derivation = Derivation {
         forward,
+        input: layer.input,
         makers: forward.makers(),
         readers: forward.readers(),
         attention,
@@ -84,6 +85,8 @@ pub fn derive(layer: &Layer, attention: Attention, modules: Modules) -> Backward
 
 struct Derivation<'a> {
     forward: &'a Graph,
+    /// What the layer takes from the one before.
+    input: Option<TensorId>,
     makers: Vec<Option<usize>>,
     readers: Vec<Vec<usize>>,
     attention: Attention,
@@ -155,9 +158,12 @@ impl<'a> Derivation<'a> {
         } else {
             [left, right].map(|id| format!("d_{}", self.forward.at(id).name))
         };
-        let other = self.needed(right, self.module(step));
-        let d_left = self.new_gradient(left);
-        self.push(step, &suffixes[0], Action::Contract, vec![dy, other], vec![d_left]);
+        // Nothing is to be learned of what comes from outside the model.
+        if self.makers[left.0].is_some() || self.input == Some(left) {
+            let other = self.needed(right, self.module(step));
+            let d_left = self.new_gradient(left);
+            self.push(step, &suffixes[0], Action::Contract, vec![dy, other], vec![d_left]);
+        }
         let other = self.needed(left, self.module(step));
         let d_right = self.new_gradient(right);
         self.push(step, &suffixes[1], Action::Contract, vec![other, dy], vec![d_right]);
@@ -435,7 +441,11 @@ mod tests {
                     let prefix = format!("{}.d", step.name);
                     let gradients: Vec<&Step> =
                         backward.steps.iter().filter(|s| s.name.starts_with(&prefix)).collect();
-                    assert_eq!(gradients.len(), 2, "{}", step.name);
+                    // Nothing flows back into what comes from outside the model.
+                    let outside = layer.graph.makers()[step.reads[0].0].is_none()
+                        && layer.input != Some(step.reads[0]);
+                    let expected = if outside { 1 } else { 2 };
+                    assert_eq!(gradients.len(), expected, "{}", step.name);
                     for gradient in gradients {
                         assert_eq!(macs(&backward, gradient), macs(&layer.graph, step));
                     }

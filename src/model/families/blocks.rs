@@ -23,26 +23,37 @@ pub type Mlp = fn(&mut LayerBuilder, TensorId, &Spec) -> TensorId;
 pub fn transformer(spec: &Spec, variant: Variant, norm: Norm, mlp: Mlp) -> Layer {
     let mut layer = LayerBuilder::new("transformer");
     let x = layer.input();
-    let output = match spec.norm_place {
+    let output = in_turn(&mut layer, x, (spec, variant), norm, mlp);
+    layer.finish(Some(output))
+}
+
+/// The same from the tokens `x` of a layer that does more than that.
+pub fn in_turn(
+    layer: &mut LayerBuilder,
+    x: TensorId,
+    (spec, variant): (&Spec, Variant),
+    norm: Norm,
+    mlp: Mlp,
+) -> TensorId {
+    match spec.norm_place {
         NormPlace::Before => {
-            let normed = branch_norm(&mut layer, "attention_norm", norm, x);
-            let attended = attention(&mut layer, normed, spec, variant);
-            let middle = residual(&mut layer, "attention_residual", attended, x);
-            let normed = branch_norm(&mut layer, "mlp_norm", norm, middle);
-            let thought = mlp(&mut layer, normed, spec);
-            residual(&mut layer, "mlp_residual", thought, middle)
+            let normed = branch_norm(layer, "attention_norm", norm, x);
+            let attended = attention(layer, normed, spec, variant);
+            let middle = residual(layer, "attention_residual", attended, x);
+            let normed = branch_norm(layer, "mlp_norm", norm, middle);
+            let thought = mlp(layer, normed, spec);
+            residual(layer, "mlp_residual", thought, middle)
         }
         NormPlace::After => {
-            let attended = attention(&mut layer, x, spec, variant);
-            let middle = residual(&mut layer, "attention_residual", attended, x);
-            let normed = branch_norm(&mut layer, "attention_norm", norm, middle);
-            let thought = mlp(&mut layer, normed, spec);
-            let sum = residual(&mut layer, "mlp_residual", thought, normed);
-            branch_norm(&mut layer, "mlp_norm", norm, sum)
+            let attended = attention(layer, x, spec, variant);
+            let middle = residual(layer, "attention_residual", attended, x);
+            let normed = branch_norm(layer, "attention_norm", norm, middle);
+            let thought = mlp(layer, normed, spec);
+            let sum = residual(layer, "mlp_residual", thought, normed);
+            branch_norm(layer, "mlp_norm", norm, sum)
         }
-        NormPlace::Around | NormPlace::AtEnd => normed_at_end(&mut layer, x, spec, variant, mlp),
-    };
-    layer.finish(Some(output))
+        NormPlace::Around | NormPlace::AtEnd => normed_at_end(layer, x, spec, variant, mlp),
+    }
 }
 
 /// Branches whose results are normed before they are added, and their inputs too where the numbers
@@ -238,7 +249,9 @@ pub fn head(mut layer: LayerBuilder, x: TensorId, from: Dim, spec: &Spec, traini
     let own = if training { Form::HeadWeight } else { Form::Weight };
     let form = if spec.tied { Form::TiedWeight } else { own };
     let table = layer.tensor("head_weight", &[from, Dim::Vocabulary], form);
-    let dims = [Dim::Batch, Dim::Sequence, Dim::Vocabulary];
+    let mut dims = layer.dims(x).to_vec();
+    dims.pop();
+    dims.push(Dim::Vocabulary);
     let mut logits = layer.contract("logits", x, table, &dims);
     if training || spec.head_bias {
         let bias = layer.tensor("logits_bias", &[Dim::Vocabulary], own);

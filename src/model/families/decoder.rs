@@ -4,6 +4,7 @@
 use super::blocks;
 use super::blocks::Mlp;
 use super::mixture;
+use super::next_token;
 use crate::model::Model;
 use crate::model::Variant;
 use crate::model::builder::LayerBuilder;
@@ -16,11 +17,7 @@ use crate::model::spec::Spec;
 /// The model of these numbers.
 pub fn build(spec: &Spec) -> Model {
     let transformer = |variant: Variant| {
-        let mlp: Mlp = match (spec.experts.is_some() && variant.experts, spec.gated) {
-            (true, _) => mixture::experts,
-            (false, true) => blocks::gated_mlp,
-            (false, false) => blocks::mlp,
-        };
+        let mlp = mlp_of(spec, variant);
         match spec.branches {
             Branches::InTurn => blocks::transformer(spec, variant, spec.norm, mlp),
             Branches::SideBySide | Branches::SideBySideWithOneNorm => {
@@ -28,7 +25,20 @@ pub fn build(spec: &Spec) -> Model {
             }
         }
     };
-    Model::chain(spec, embedding(spec), transformer, head(spec))
+    if spec.next_tokens == 0 {
+        return Model::chain(spec, embedding(spec), transformer, head(spec));
+    }
+    let model = Model::chain(spec, embedding(spec), transformer, next_token::head(spec));
+    next_token::joined(model, next_token::layer(spec))
+}
+
+/// What stands in the second half of a layer.
+pub fn mlp_of(spec: &Spec, variant: Variant) -> Mlp {
+    match (spec.experts.is_some() && variant.experts, spec.gated) {
+        (true, _) => mixture::experts,
+        (false, true) => blocks::gated_mlp,
+        (false, false) => blocks::mlp,
+    }
 }
 
 fn embedding(spec: &Spec) -> Layer {

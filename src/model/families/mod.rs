@@ -12,7 +12,10 @@ mod gpt_neox;
 mod latent;
 mod llama;
 mod mixture;
+mod next_token;
 mod opt;
+mod t5;
+mod vit;
 
 use super::Model;
 use super::spec::Family;
@@ -26,6 +29,8 @@ pub fn build(spec: &Spec) -> Model {
         Family::Opt => opt::build(spec),
         Family::Llama => llama::build(spec),
         Family::GptNeox => gpt_neox::build(spec),
+        Family::T5 => t5::build(spec),
+        Family::Vit => vit::build(spec),
         Family::Decoder => decoder::build(spec),
     }
 }

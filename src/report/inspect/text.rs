@@ -64,6 +64,7 @@ fn heading(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
     }
     notes.push(if spec.tied { "tied head".into() } else { "head of its own".into() });
     writeln!(out, "  {}", notes.join(", "))?;
+    parts(spec, out)?;
     mixture(spec, out)?;
     limits(spec, out)?;
     let Setting { micro_batch, sequence, attention, element, .. } = inspection.share.setting;
@@ -76,6 +77,24 @@ fn heading(inspection: &Inspection, out: &mut dyn Write) -> io::Result<()> {
         element.0
     )?;
     writeln!(out)
+}
+
+/// What stands before or behind the layers, where there is anything.
+fn parts(spec: &Spec, out: &mut dyn Write) -> io::Result<()> {
+    if spec.decoder_layers > 0 {
+        let layers = grouped(spec.decoder_layers);
+        writeln!(out, "  an encoder, and {layers} layers of a decoder that attend to its output")?;
+    }
+    if spec.patch > 0 {
+        writeln!(out, "  patches of {} elements", grouped(spec.patch))?;
+    }
+    if spec.next_tokens > 0 {
+        writeln!(
+            out,
+            "  a layer behind the last that tells the token after the next, for training"
+        )?;
+    }
+    Ok(())
 }
 
 /// Experts and latent elements, where there are any.
@@ -111,7 +130,7 @@ fn limits(spec: &Spec, out: &mut dyn Write) -> io::Result<()> {
         .reaches()
         .filter_map(|(count, reach)| {
             let (what, tokens) = match reach {
-                Reach::All => return None,
+                Reach::All | Reach::Every => return None,
                 Reach::Window(tokens) => ("sliding window", tokens),
                 Reach::Chunk(tokens) => ("chunks", tokens),
             };
