@@ -63,6 +63,10 @@ pub mod compare;
 
 pub mod measure;
 
+pub mod launch;
+
+pub mod advise;
+
 pub mod report;
 
 pub mod certify;

@@ -212,6 +212,29 @@ fn every_claim_of_a_plan_can_be_refuted() {
     assert_eq!(rejected(&faster), Some(By::Check), "every operator four times faster");
 }
 
+#[test]
+fn what_is_said_of_an_exchange_is_rebuilt() {
+    let honest = text(&INTERLEAVED);
+    let operators = honest.pointer("/layers/1/forward/operators").unwrap().as_array().unwrap();
+    let at = operators.iter().position(|op| op.get("exchange").is_some()).unwrap();
+    let path = format!("/layers/1/forward/operators/{at}/exchange");
+    for (key, lie) in [
+        ("axis", json!("data")),
+        ("kind", json!("send")),
+        ("bytes", json!(8)),
+        ("devices", json!(3)),
+        ("times", json!(2)),
+        ("hidden_per_mille", json!(999)),
+    ] {
+        let mut forged = honest.clone();
+        *forged.pointer_mut(&format!("{path}/{key}")).unwrap() = lie;
+        assert_eq!(rejected(&forged), Some(By::Check), "{key}");
+    }
+    let mut forged = honest.clone();
+    forged.pointer_mut(&path).unwrap().take();
+    assert_eq!(rejected(&forged), Some(By::Check), "no exchange");
+}
+
 /// Changes a figure to another, a word to another, a switch to its opposite.
 fn changed(value: &Value) -> Value {
     match value {

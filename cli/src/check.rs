@@ -8,12 +8,14 @@ use clap::Args as ClapArgs;
 
 use super::Exit;
 use super::Refusal;
+use super::plan::n_threads;
 use super::watch::Watch;
 use phaze::ask::check;
 use phaze::ask::check::Answer;
 use phaze::ask::check::Verdict;
 use phaze::ask::chips;
 use phaze::ask::chips::ChipVerdict;
+use phaze::ask::plan::saved as plan_files;
 use phaze::ask::search::Watcher as _;
 use phaze::certify::Verified;
 use phaze::plan::Plan;
@@ -31,7 +33,8 @@ const LARGEST_FILE: u64 = 1 << 30;
 #[derive(ClapArgs)]
 pub struct Args {
     /// A plan that `phaze place --out` saved, or the outcome.json of a search, with its
-    /// designs.csv or boxes.csv beside it; `-` reads a plan from standard input
+    /// designs.csv or boxes.csv beside it; `-` reads a plan from standard input; the directory of a
+    /// plan or of a search
     file: PathBuf,
     /// Have the solvers evaluate every evaluated design of a search once more, too
     #[arg(long)]
@@ -41,6 +44,9 @@ pub struct Args {
 impl Args {
     /// Says on standard output what holds, or what does not.
     pub fn run(&self) -> Result<Exit, Refusal> {
+        if self.file.is_dir() {
+            return self.check_directory();
+        }
         let name = files::name(&self.file);
         match check::read(&name, &files::read(&self.file, LARGEST_FILE)?)? {
             Answer::Plan(plan) => self.check_plan(&name, &plan),
@@ -91,6 +97,45 @@ impl Args {
             )?;
         }
         Ok(Exit::Done)
+    }
+
+    /// A directory of `phaze plan --out`, or of a search.
+    fn check_directory(&self) -> Result<Exit, Refusal> {
+        let inside = |name: &str| self.file.join(name);
+        let file = inside(plan_files::PLAN);
+        if !file.is_file() {
+            let file = inside("outcome.json");
+            return Self { file, deep: self.deep }.run();
+        }
+        let read = |name: &str| files::read(&inside(name), LARGEST_FILE);
+        let Answer::Plan(plan) = check::read(&files::name(&file), &read(plan_files::PLAN)?)? else {
+            return Self { file, deep: self.deep }.run();
+        };
+        let ended = self.check_plan(&files::name(&file), &plan)?;
+        if ended != Exit::Done {
+            return Ok(ended);
+        }
+        let verdict = plan_files::judge(&plan, &read, self.deep.then(n_threads))?;
+        let mut out = std::io::stdout().lock();
+        match verdict {
+            Ok(names) => {
+                for name in names {
+                    writeln!(out, "{}: holds", files::name(&inside(&name)))?;
+                }
+                if !self.deep {
+                    writeln!(
+                        out,
+                        "Not checked, because it needs a solver (`--deep` does): what is beside the \
+                         plan, and the fewest devices"
+                    )?;
+                }
+                Ok(Exit::Done)
+            }
+            Err(lie) => {
+                writeln!(out, "{}: does not hold: {lie}", files::name(&self.file))?;
+                Ok(Exit::Negative)
+            }
+        }
     }
 
     fn check_outcome(&self, name: &str, outcome: &Outcome) -> Result<Exit, Refusal> {

@@ -13,6 +13,7 @@ mod merge;
 mod model_args;
 mod models;
 mod place;
+mod plan;
 mod progress;
 mod report;
 mod reproduce;
@@ -61,6 +62,7 @@ enum Command {
     Sweep(sweep::Args),
     Reproduce(reproduce::Args),
     Report(report::Args),
+    Plan(Box<plan::Args>),
     Place(Box<place::Args>),
     Check(check::Args),
     Validate(validate::Args),
@@ -135,6 +137,7 @@ fn main() -> ExitCode {
         Command::Sweep(args) => args.run(),
         Command::Reproduce(args) => args.run(),
         Command::Report(args) => args.run(),
+        Command::Plan(args) => args.run(),
         Command::Place(args) => args.run(),
         Command::Check(args) => args.run(),
         Command::Validate(args) => args.run(),

@@ -12,8 +12,10 @@ pub mod estimate;
 pub mod inspect;
 pub mod keywords;
 pub mod place;
+pub mod plan;
 pub mod schedule;
 pub mod search;
+pub mod solved;
 pub mod training;
 pub mod validate;
 

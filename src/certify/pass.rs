@@ -12,6 +12,7 @@ use crate::model::Axis;
 use crate::model::op::CoreKind;
 use crate::model::op::Op;
 use crate::model::op::Work;
+use crate::plan::ExchangeFacts;
 use crate::plan::MappingFacts;
 use crate::plan::MatmulFacts;
 use crate::plan::OpFacts;
@@ -156,6 +157,10 @@ fn running(path: &str, op: &Op, place: Place, facts: &OpFacts) -> Result<Running
         limit: estimate.limit.name().into(),
         matmul: matmul.map(|of| MatmulFacts { b: of.b, m: of.m, k: of.k, n: of.n }),
         mapping: matmul.and(said).as_ref().map(MappingFacts::from),
+        exchange: match &op.work {
+            Work::Collective(exchange) => Some(ExchangeFacts::from(exchange)),
+            _ => None,
+        },
     };
     equal(path, facts, &found)?;
     let run = Run { start, spread: facts.spread, tensor, vector };

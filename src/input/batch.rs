@@ -15,7 +15,7 @@ pub const DEFAULT_BATCH_TOKENS: u64 = 4_000_000;
 pub const LONGEST_DEFAULT_SEQUENCE: u64 = 8192;
 
 /// Letters that stand for a power of ten.
-const LETTERS: [(char, i32); 3] = [('k', 3), ('M', 6), ('G', 9)];
+const LETTERS: [(char, i32); 5] = [('k', 3), ('M', 6), ('G', 9), ('B', 9), ('T', 12)];
 
 /// The sequence to train with where nobody says, for a model made for at most `longest` tokens.
 pub fn default_sequence(longest: u64) -> u64 {
@@ -37,8 +37,10 @@ pub fn read_tokens(text: &str, file: &str) -> Result<u64, InputError> {
     let decimal = number.parse::<f64>().ok().filter(|_| is_plain).and_then(Decimal::of);
     let Some(decimal) = decimal else {
         let allowed = match text.chars().last() {
-            Some('m' | 'g' | 'K') => "the letters are k, M and G: thousands, millions, billions",
-            _ => "give a number such as 4000000, 4M or 1.5G",
+            Some('m' | 'g' | 'K' | 'b' | 't') => {
+                "the letters are k, M, G (or B) and T: thousands, millions, billions, trillions"
+            }
+            _ => "give a number such as 4000000, 4M, 1.5G or 2T",
         };
         return Err(field.value(text, "is no number of tokens", allowed));
     };

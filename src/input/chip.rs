@@ -65,6 +65,7 @@ struct RawPublished {
     max_w: Option<RawFigure>,
     cost_usd: Option<RawFigure>,
     price_usd: Option<RawFigure>,
+    rent_usd_per_hour: Option<RawFigure>,
 }
 
 #[derive(Deserialize)]
@@ -188,6 +189,7 @@ impl RawPublished {
             max_power: power("max_w", &self.max_w)?,
             cost: money("cost_usd", &self.cost_usd)?,
             price: money("price_usd", &self.price_usd)?,
+            rent: money("rent_usd_per_hour", &self.rent_usd_per_hour)?,
         })
     }
 }

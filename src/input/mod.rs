@@ -18,6 +18,7 @@ pub mod hardware;
 pub mod hf_config;
 pub mod imbalance;
 pub mod jobs;
+pub mod launched;
 mod made_ready;
 pub mod model_file;
 mod network;

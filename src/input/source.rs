@@ -14,7 +14,7 @@ use super::model_file;
 use crate::model::Model;
 
 /// Answers the text of the file at a path, or why it cannot be read.
-pub type Reader<'a> = dyn Fn(&Path) -> Result<String, InputError> + 'a;
+pub type Reader<'a> = dyn Fn(&Path) -> Result<String, InputError> + Sync + 'a;
 
 /// The reader for requests that name only what is built in: it refuses every file.
 pub fn no_files(path: &Path) -> Result<String, InputError> {

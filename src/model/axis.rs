@@ -20,6 +20,17 @@ pub enum Axis {
 }
 
 impl Axis {
+    /// All of them, the innermost first.
+    pub const ALL: [Self; 7] = [
+        Self::Tensor,
+        Self::Context,
+        Self::Expert,
+        Self::ExpertGroup,
+        Self::ExpertTensor,
+        Self::Data,
+        Self::Pipeline,
+    ];
+
     /// What users call it.
     pub fn name(self) -> &'static str {
         match self {

@@ -297,7 +297,7 @@ impl Plan {
     /// The value of `schema`.
     pub const SCHEMA: &str = "phaze-plan";
     /// The version of the schema that this program writes and reads.
-    pub const VERSION: u32 = 3;
+    pub const VERSION: u32 = 4;
 }
 
 impl Answer {

@@ -96,6 +96,23 @@ impl GivenStrategy {
         }
     }
 
+    /// The same without words that make no sense beside one device of an axis: sequence parallelism
+    /// without tensor parallelism, chunks without a pipeline.
+    #[must_use]
+    pub fn without_what_one_device_has(self) -> Self {
+        let alone = |degree: Option<u64>| degree == Some(1);
+        let piped = !alone(self.pipeline);
+        Self {
+            sequence_parallel: self.sequence_parallel.filter(|_| !alone(self.tensor)),
+            context_kind: self.context_kind.filter(|_| !alone(self.context)),
+            chunks: self.chunks.filter(|_| piped),
+            group: self.group.filter(|_| piped),
+            order: self.order.filter(|_| piped),
+            cut: self.cut.filter(|_| piped),
+            ..self
+        }
+    }
+
     /// The devices that it takes, where it gives all degrees; the context degree is 1 unless given.
     pub fn devices(&self) -> Option<u64> {
         let degrees = [self.tensor?, self.context.unwrap_or(1), self.pipeline?, self.data?];

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::estimate::tensor_core::Loop;
 use crate::estimate::tensor_core::Mapping;
+use crate::model::op::Collective;
 
 /// A kind of layer on a design.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,6 +62,26 @@ pub struct OpFacts {
     pub limit: String,
     pub matmul: Option<MatmulFacts>,
     pub mapping: Option<MappingFacts>,
+    /// What devices exchange, where that is what it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<ExchangeFacts>,
+}
+
+/// An exchange among the devices of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct ExchangeFacts {
+    /// Along which axis the devices are neighbours.
+    pub axis: String,
+    pub kind: String,
+    /// The whole tensor, as the kind counts it.
+    pub bytes: u64,
+    pub devices: u64,
+    /// How often it is done in a row.
+    pub times: u64,
+    /// Thousandths of it that run behind computation, whatever the schedule.
+    pub hidden_per_mille: u16,
 }
 
 /// A matrix product's sizes.
@@ -106,6 +127,19 @@ pub struct TileFacts {
     pub m: u64,
     pub k: u64,
     pub n: u64,
+}
+
+impl From<&Collective> for ExchangeFacts {
+    fn from(exchange: &Collective) -> Self {
+        Self {
+            axis: exchange.axis.name().to_owned(),
+            kind: exchange.kind.name().to_owned(),
+            bytes: exchange.size.0,
+            devices: exchange.group,
+            times: exchange.times,
+            hidden_per_mille: exchange.hidden,
+        }
+    }
 }
 
 impl From<&Mapping> for MappingFacts {

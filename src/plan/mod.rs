@@ -54,6 +54,7 @@ pub use job::Job;
 pub use job::PerParameter;
 pub use job::TimeModel;
 pub use layer_facts::ArrayFacts;
+pub use layer_facts::ExchangeFacts;
 pub use layer_facts::LayerFacts;
 pub use layer_facts::MappingFacts;
 pub use layer_facts::MatmulFacts;

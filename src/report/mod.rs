@@ -2,8 +2,10 @@
 //!
 //! Not here: where the text goes (see the doors), and any decision about it.
 
+pub mod advice;
 pub mod basis;
 pub mod boxes_csv;
+pub mod chakra;
 pub mod chips;
 pub mod course;
 pub mod design;

@@ -352,5 +352,6 @@ fn published_value(published: &PublishedFigures) -> Value {
         "max_w": power(&published.max_power),
         "cost_usd": money(&published.cost),
         "price_usd": money(&published.price),
+        "rent_usd_per_hour": money(&published.rent),
     })
 }

@@ -332,6 +332,10 @@ fn op_facts(
         limit: estimate.limit.name().into(),
         matmul: None,
         mapping: None,
+        exchange: match &op.work {
+            Work::Collective(exchange) => Some(exchange.into()),
+            _ => None,
+        },
     };
     if let Work::Matmul { matmul, homes, numbers, .. } = &op.work {
         facts.matmul = Some(MatmulFacts { b: matmul.b, m: matmul.m, k: matmul.k, n: matmul.n });

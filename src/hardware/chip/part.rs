@@ -52,6 +52,8 @@ pub struct PublishedFigures {
     pub cost: Option<Sourced<Money>>,
     /// What one is sold for.
     pub price: Option<Sourced<Money>>,
+    /// What an hour of one is let for.
+    pub rent: Option<Sourced<Money>>,
 }
 
 /// Multiprocessors: what is on the die beside what is in use.

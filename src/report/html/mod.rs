@@ -12,6 +12,7 @@ mod tree;
 use std::io;
 use std::io::Write;
 
+use serde_json::Value;
 use serde_json::json;
 
 use super::quantity::shown;
@@ -37,6 +38,19 @@ pub fn write_comparison(first: &Saved, second: &Saved, out: &mut dyn Write) -> i
 /// Writes the page of a plan that was checked; `file` is the name of its `plan.json`.
 pub fn write_plan(plan: &Plan, file: &str, out: &mut dyn Write) -> io::Result<()> {
     let content = json!({"kind": "plan", "plan": plan::content(plan, file)});
+    page(&format!("phaze: {}", plan.name), &pack::inert(&content.to_string()), out)
+}
+
+/// Writes the page of a plan with what it means, as [`super::advice::value`] tells it.
+pub fn write_advice(
+    plan: &Plan,
+    file: &str,
+    advice: &Value,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut content = plan::content(plan, file);
+    content["advice"] = plan::advice(advice);
+    let content = json!({"kind": "plan", "plan": content});
     page(&format!("phaze: {}", plan.name), &pack::inert(&content.to_string()), out)
 }
 

@@ -57,6 +57,14 @@ pub fn content(plan: &Plan, file: &str) -> Value {
     })
 }
 
+/// Of what a plan means, what its page shows: the run, what is beside it, the curve, the files.
+pub fn advice(value: &Value) -> Value {
+    let of = |key: &str| value.get(key).cloned().unwrap_or(Value::Null);
+    let keys =
+        ["run", "fits", "where_s", "next", "what_if", "curve", "launch", "command", "remarks"];
+    Value::Object(keys.into_iter().map(|key| (key.to_owned(), of(key))).collect())
+}
+
 fn result(plan: &Plan, placement: &Placement, cost: &Cost, strategy: &str) -> Value {
     let time = |ticks: u128| plan.units.time(ticks);
     let time_per_batch = time(cost.time_per_batch);
@@ -128,7 +136,7 @@ fn breakdown(plan: &Plan, placement: &Placement, cost: &Cost) -> Value {
         "gradient_exchange": time(parts.gradients.exposed),
         "optimizer": time(parts.step),
         "weight_gathering": time(parts.weights + parts.gathering.exposed),
-        "bubble": time(parts.bubble),
+        "bubble": time(parts.bubble()),
     })
 }
 

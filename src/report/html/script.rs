@@ -16,7 +16,7 @@ macro_rules! modules {
 }
 
 /// Our modules, each after those that it imports; the last one starts the page.
-const MODULES: [(&str, &str); 36] = modules![
+const MODULES: [(&str, &str); 37] = modules![
     "dom",
     "format",
     "palette",
@@ -51,6 +51,7 @@ const MODULES: [(&str, &str); 36] = modules![
     "search_page",
     "fronts",
     "compare_page",
+    "advice",
     "plan_page",
     "main",
 ];

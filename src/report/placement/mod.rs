@@ -87,6 +87,12 @@ pub fn sentence(plan: &Plan, placement: &Placement, cost: &Cost) -> String {
     }
 }
 
+/// The strategy of a plan as a planner says it.
+pub fn strategy(plan: &Plan) -> String {
+    let (placement, cost) = judged(plan);
+    sentence(plan, &placement, &cost)
+}
+
 /// What another choice would bring.
 pub struct Alternative {
     /// Which choice.
@@ -137,7 +143,7 @@ pub fn overflow(memory: u64, rank: usize, needed: u128, recompute: Recompute) ->
     )
 }
 
-fn judged(plan: &Plan) -> (Placement, Cost) {
+pub(in crate::report) fn judged(plan: &Plan) -> (Placement, Cost) {
     let placement = plan.answer.placement(plan.profile.n_layers());
     let placement = placement.expect("a checked plan holds every layer once");
     let cost = cost(&plan.profile, &plan.job, &placement);

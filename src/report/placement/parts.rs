@@ -1,7 +1,9 @@
 //! Where the time of a batch goes, and how much of what is exchanged hides behind computation.
 
+use crate::model::Axis;
 use crate::plan::Cost;
 use crate::plan::LayerFacts;
+use crate::plan::OpFacts;
 use crate::plan::PassFacts;
 use crate::plan::Placement;
 use crate::plan::Plan;
@@ -33,12 +35,17 @@ pub struct TimeParts {
     pub exchanges: Exchanged,
     /// Of these, exposed or not, rows sent to their experts and back.
     pub all_to_all: u128,
+    /// The same along each axis, in the order of [`Axis::ALL`]; nothing where that is not known.
+    pub by_axis: [Exchanged; 7],
     /// Waiting for the weights of the first layer in each pass, where they are gathered then.
     pub weights: u128,
     /// Waiting for what a neighbour sends.
     pub transfers: u128,
-    /// Waiting for other ranks.
-    pub bubble: u128,
+    /// Waiting for the first micro-batches to arrive and the last ones to leave, where ranks work
+    /// equally long.
+    pub fill_and_drain: u128,
+    /// Waiting for ranks that work longer than the average.
+    pub imbalance: u128,
     /// The exchange of gradients after the last pass.
     pub gradients: Exchanged,
     /// The optimizer's step.
@@ -58,11 +65,20 @@ impl TimeParts {
         };
         let (transfers, weights) = (sum(|s| s.transfer), sum(|s| s.waits_for_weights));
         let recompute = average(repeated(plan, placement, cost));
-        let [exposed, all] = in_layers(plan, placement).map(average);
         let to_experts = placement.pipeline.stages().flatten();
         let to_experts =
             to_experts.map(|&layer| u128::from(plan.profile.layer(layer).all_to_all)).sum();
+        let by_axis = in_layers(plan, placement);
+        let by_axis = by_axis.map(|Exchanged { exposed, all }| Exchanged {
+            exposed: average(exposed),
+            all: average(all),
+        });
+        let sum = |of: fn(&Exchanged) -> u128| by_axis.iter().map(of).sum();
+        let exposed: u128 = sum(|axis| axis.exposed);
+        let unknown = average(collectives(plan, placement));
+        let all = if plan.layers.is_empty() { unknown } else { sum(|axis| axis.all) };
         let bubble = cost.bubble();
+        let imbalance = imbalance(cost).min(bubble);
         let passes = cost.passes_end().saturating_sub(bubble);
         let after = cost.after_passes(&plan.job);
         let most = |ticks: &mut dyn Iterator<Item = u64>| u128::from(ticks.max().unwrap_or(0));
@@ -73,19 +89,26 @@ impl TimeParts {
             recompute,
             exchanges: Exchanged { exposed, all },
             all_to_all: average(to_experts),
+            by_axis,
             weights,
             transfers,
-            bubble,
+            fill_and_drain: bubble - imbalance,
+            imbalance,
             gradients: Exchanged { exposed: after.exposed.into(), all: gradients },
             step: after.step.into(),
             gathering: Exchanged { exposed: after.gather.into(), all: gathering },
         }
     }
 
+    /// Waiting for other ranks, for either reason.
+    pub fn bubble(&self) -> u128 {
+        self.fill_and_drain + self.imbalance
+    }
+
     /// All parts together.
     pub fn total(&self) -> u128 {
         let exposed = self.exchanges.exposed + self.gradients.exposed + self.gathering.exposed;
-        let waits = self.weights + self.transfers + self.bubble;
+        let waits = self.weights + self.transfers + self.bubble();
         self.layers + self.recompute + exposed + waits + self.step
     }
 }
@@ -102,51 +125,90 @@ fn repeated(plan: &Plan, placement: &Placement, cost: &Cost) -> u128 {
     more.sum()
 }
 
-/// Ticks of exchanges inside both passes of all layers for one micro-batch: exposed and all.
-fn in_layers(plan: &Plan, placement: &Placement) -> [u128; 2] {
-    let exposed: Vec<u64> = (0..plan.profile.kinds.len())
+/// Ticks by which all micro-batches of the rank that works longest exceed those of the average rank.
+fn imbalance(cost: &Cost) -> u128 {
+    let ranks = cost.ranks.len().max(1);
+    let mut loads = vec![0_u128; ranks];
+    for (at, stage) in cost.stages.iter().enumerate() {
+        loads[at % ranks] += u128::from(stage.time.load());
+    }
+    let longest = loads.into_iter().max().unwrap_or(0);
+    let micro_batches = u128::from(cost.micro_batches);
+    let average = micro_batches * cost.total_load / ranks as u128;
+    (micro_batches * longest).saturating_sub(average)
+}
+
+/// Ticks of exchanges inside both passes of all layers for one micro-batch along each axis.
+fn in_layers(plan: &Plan, placement: &Placement) -> [Exchanged; 7] {
+    let of_kind: Vec<[Exchanged; 7]> = (0..plan.profile.kinds.len())
         .map(|kind| {
             let named = |facts: &&LayerFacts| facts.kind == plan.profile.kinds[kind].name;
             let facts = plan.layers.get(kind).filter(named);
-            facts.map_or(0, |facts| alone(&facts.forward).saturating_add(alone(&facts.backward)))
+            facts.map_or_else(Default::default, |facts| {
+                let [forward, backward] = [&facts.forward, &facts.backward].map(exchanged);
+                std::array::from_fn(|axis| Exchanged {
+                    exposed: forward[axis].exposed + backward[axis].exposed,
+                    all: forward[axis].all + backward[axis].all,
+                })
+            })
         })
         .collect();
-    let mut sums = [0_u128; 2];
+    let mut sums = [Exchanged::default(); 7];
     for &layer in placement.pipeline.stages().flatten() {
         let kind = plan.profile.sequence[layer];
-        sums[0] += u128::from(exposed.get(kind).copied().unwrap_or(0));
-        sums[1] += u128::from(plan.profile.layer(layer).collectives);
+        for (sum, one) in sums.iter_mut().zip(of_kind.get(kind).into_iter().flatten()) {
+            sum.exposed += one.exposed;
+            sum.all += one.all;
+        }
     }
     sums
 }
 
-/// Picoseconds of a pass in which nothing but the network works.
-fn alone(pass: &PassFacts) -> u64 {
+/// Ticks of exchanges that layers are scheduled with for one micro-batch, hidden or not.
+fn collectives(plan: &Plan, placement: &Placement) -> u128 {
+    let layers = placement.pipeline.stages().flatten();
+    layers.map(|&layer| u128::from(plan.profile.layer(layer).collectives)).sum()
+}
+
+/// Picoseconds of a pass's exchanges along each axis: those in which nothing but the network
+/// works, and all, with what runs behind kernels whatever the schedule.
+fn exchanged(pass: &PassFacts) -> [Exchanged; 7] {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
     let ticks = |seconds: f64| (seconds * 1e12).round() as u64;
-    let runs: Vec<(u64, u64, bool)> = pass
-        .operators
-        .iter()
-        .map(|op| (ticks(op.start_s), ticks(op.end_s), op.core == "network"))
-        .collect();
+    let runs: Vec<(u64, u64, Option<usize>)> =
+        pass.operators.iter().map(|op| (ticks(op.start_s), ticks(op.end_s), axis(op))).collect();
+    let mut sums = [Exchanged::default(); 7];
+    for (&(start, end, axis), op) in runs.iter().zip(&pass.operators) {
+        let hidden = op.exchange.as_ref().map_or(0, |exchange| exchange.hidden_per_mille);
+        let (took, left) = (u128::from(end - start), u128::from(1000_u16.saturating_sub(hidden)));
+        if let Some(axis) = axis {
+            sums[axis].all += (took * 1000).checked_div(left).unwrap_or(took);
+        }
+    }
     let mut moments: Vec<u64> = runs.iter().flat_map(|run| [run.0, run.1]).collect();
     moments.sort_unstable();
     moments.dedup();
-    let mut sum = 0_u64;
     for window in moments.windows(2) {
         let mut running = runs.iter().filter(|run| run.0 <= window[0] && window[1] <= run.1);
-        let first = running.next();
-        if first.is_some_and(|run| run.2) && running.all(|run| run.2) {
-            sum = sum.saturating_add(window[1] - window[0]);
+        let first = running.next().and_then(|run| run.2);
+        if let (Some(axis), true) = (first, running.all(|run| run.2.is_some())) {
+            sums[axis].exposed += u128::from(window[1] - window[0]);
         }
     }
-    sum
+    sums
+}
+
+/// The place of an exchange's axis in [`Axis::ALL`]; `None` for other work.
+fn axis(op: &OpFacts) -> Option<usize> {
+    let name = op.exchange.as_ref().map(|exchange| exchange.axis.as_str());
+    let known = name.and_then(|name| Axis::ALL.iter().position(|axis| axis.name() == name));
+    known.or_else(|| (op.core == "network").then_some(0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::OpFacts;
+    use crate::plan::ExchangeFacts;
     use crate::plan::ScheduleProof;
     use crate::plan::cost;
     use crate::report::placement::example;
@@ -171,6 +233,14 @@ mod tests {
             limit: "compute".into(),
             matmul: None,
             mapping: None,
+            exchange: (core == "network").then(|| ExchangeFacts {
+                axis: "context".into(),
+                kind: "all_gather".into(),
+                bytes: 8,
+                devices: 2,
+                times: 1,
+                hidden_per_mille: 500,
+            }),
         });
         let proof = ScheduleProof { kind: "exact".into(), lower_bound_s: 0.0, gap: 0.0 };
         let operators = operators.collect();
@@ -182,8 +252,22 @@ mod tests {
         for plan in [example(false), example(true)] {
             let (parts, cost) = of(&plan);
             assert_eq!(parts.total(), cost.time_per_batch);
-            assert!(parts.bubble > 0 && parts.recompute > 0 && parts.step > 0, "{parts:?}");
+            assert!(parts.bubble() > 0 && parts.recompute > 0 && parts.step > 0, "{parts:?}");
         }
+    }
+
+    #[test]
+    fn ranks_that_work_equally_long_wait_only_to_fill_and_drain() {
+        let mut plan = example(false);
+        plan.profile.edges.iter_mut().for_each(|edge| edge.size = 0);
+        let (even, cost) = of(&plan);
+        assert_eq!((even.imbalance, even.fill_and_drain), (0, cost.bubble()));
+        plan.answer.stages[0].layers = vec![0, 1, 2, 3, 4];
+        plan.answer.stages[1].layers = vec![5, 6, 7];
+        let (uneven, cost) = of(&plan);
+        let [longer, shorter] = [0, 1].map(|at| u128::from(cost.stages[at].time.load()));
+        assert_eq!(uneven.imbalance, 16 * (longer - shorter) / 2);
+        assert_eq!(uneven.bubble(), cost.bubble());
     }
 
     #[test]
@@ -197,7 +281,8 @@ mod tests {
     #[test]
     fn of_exchanges_in_layers_what_runs_beside_others_is_hidden() {
         let facts = pass(&[(0, 10, "tensor"), (5, 15, "network"), (15, 20, "vector")]);
-        assert_eq!(alone(&facts), 5_000);
+        let context = Axis::ALL.iter().position(|&axis| axis == Axis::Context).unwrap();
+        assert_eq!(exchanged(&facts)[context], Exchanged { exposed: 5_000, all: 20_000 });
         let mut plan = example(false);
         plan.layers = vec![LayerFacts {
             kind: "transformer".into(),
@@ -207,7 +292,8 @@ mod tests {
         }];
         let (parts, cost) = of(&plan);
         let layers = 4 * u128::from(cost.micro_batches);
-        assert_eq!(parts.exchanges, Exchanged { exposed: layers * 8_000, all: layers * 300_000 });
+        assert_eq!(parts.exchanges, Exchanged { exposed: layers * 8_000, all: layers * 26_000 });
+        assert_eq!(parts.by_axis[context], parts.exchanges);
         assert_eq!(parts.total(), cost.time_per_batch);
     }
 

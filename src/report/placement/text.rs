@@ -12,6 +12,7 @@ use super::plain;
 use super::proof;
 use super::ranks;
 use super::time;
+use crate::model::Axis;
 use crate::plan::Cost;
 use crate::plan::PassOrder;
 use crate::plan::Placement;
@@ -149,32 +150,50 @@ fn lines(plan: &Plan, parts: &TimeParts) -> Vec<TimeLine> {
             TimeLine { what, ticks: exposed, note }
         })
     };
-    let mut sharing = "among devices that share layers or weights".to_owned();
-    if parts.all_to_all > 0 {
-        sharing = format!("{sharing}, all-to-all {} of it", told(parts.all_to_all));
-    }
     // Without the schedules of layers it is not known what hides their exchanges.
-    let (layers, in_layers) = if plan.layers.is_empty() && parts.exchanges.all > 0 {
-        (format!("exchanges take {} of it, hidden or not", told(parts.exchanges.all)), None)
+    let layers = if plan.layers.is_empty() && parts.exchanges.all > 0 {
+        format!("exchanges take {} of it, hidden or not", told(parts.exchanges.all))
     } else {
-        let exposed = exchanged("exchanges in layers", parts.exchanges, &sharing);
-        ("both passes, once".to_owned(), exposed)
+        "both passes, once".to_owned()
     };
+    let along = Axis::ALL.into_iter().zip(parts.by_axis);
+    let along = along.map(|(axis, part)| {
+        let to_experts = axis == Axis::Expert && parts.all_to_all > 0;
+        let among = if to_experts {
+            format!("in layers, all-to-all {} of it", told(parts.all_to_all))
+        } else {
+            "in layers".to_owned()
+        };
+        exchanged(exchange_name(axis), part, &among)
+    });
     let most = "on the rank with most of it";
-    [
+    let first = [
         plain("layers", parts.layers, &layers),
         plain("recompute", parts.recompute, "forward passes again"),
-        in_layers,
+    ];
+    let last = [
         plain("waiting for weights", parts.weights, "of the first layer of each pass"),
         plain("transfers", parts.transfers, "between stages"),
-        plain("bubble", parts.bubble, "waiting for other ranks"),
+        plain("fill and drain", parts.fill_and_drain, "of the pipeline: waiting for other ranks"),
+        plain("imbalance", parts.imbalance, "waiting for ranks that work longer"),
         exchanged("gradient exchange", parts.gradients, &format!("among replicas, {most}")),
         plain("optimizer step", parts.step, ""),
         exchanged("weight gathering", parts.gathering, &format!("of new weights, {most}")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    first.into_iter().chain(along).chain(last).flatten().collect()
+}
+
+/// What exchanges inside layers along an axis are called.
+fn exchange_name(axis: Axis) -> &'static str {
+    match axis {
+        Axis::Tensor => "tensor exchange",
+        Axis::Context => "context exchange",
+        Axis::Expert => "expert exchange",
+        Axis::ExpertGroup => "expert-group exchange",
+        Axis::ExpertTensor => "expert-tensor exchange",
+        Axis::Data => "sharding exchange",
+        Axis::Pipeline => "pipeline exchange",
+    }
 }
 
 /// To the nearest whole number.

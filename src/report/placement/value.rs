@@ -8,6 +8,7 @@ use super::memory;
 use super::parts::Exchanged;
 use super::parts::TimeParts;
 use super::sentence;
+use crate::model::Axis;
 use crate::plan::Cost;
 use crate::plan::Placement;
 use crate::plan::Plan;
@@ -86,13 +87,18 @@ fn breakdown(plan: &Plan, placement: &Placement, cost: &Cost) -> Value {
     let parts = TimeParts::of(plan, placement, cost);
     let time = |ticks: u128| plan.units.time(ticks);
     let exchanged = |Exchanged { exposed, all }: Exchanged| json!({ "exposed": time(exposed), "all": time(all) });
+    let along = Axis::ALL.into_iter().zip(parts.by_axis).filter(|(_, part)| part.all > 0);
+    let along = along.map(|(axis, part)| (axis.name().to_owned(), exchanged(part)));
     json!({
         "layers": time(parts.layers),
+        "exchanges_by_axis": Value::Object(along.collect()),
         "recompute": time(parts.recompute),
         "exchanges_in_layers": exchanged(parts.exchanges),
         "waiting_for_weights": time(parts.weights),
         "transfers": time(parts.transfers),
-        "bubble": time(parts.bubble),
+        "bubble": time(parts.bubble()),
+        "fill_and_drain": time(parts.fill_and_drain),
+        "imbalance": time(parts.imbalance),
         "gradient_exchange": exchanged(parts.gradients),
         "optimizer_step": time(parts.step),
         "weight_gathering": exchanged(parts.gathering),

@@ -1,5 +1,6 @@
 // The page of one plan, as `phaze place` writes it beside plan.json.
 
+import { advice } from "./advice.js";
 import { breakdown } from "./breakdown.js";
 import { el } from "./dom.js";
 import { MISSING, adopt, number, percent, scaled, seconds, sentence } from "./format.js";
@@ -34,12 +35,17 @@ export function planPage(main, plan) {
       el("div", { class: "two" }, breakdown(result, []), memory(result)),
       stages(result),
     ),
+    ...advice(plan).filter(Boolean),
   );
+  const told = plan.advice
+    ? [["run", "Run"], plan.advice.curve && ["scaling", "Devices"], ["beside", "Beside"], ["launch", "Launch"]]
+    : [];
   return [
     ["answer", "Answer"],
     ["timeline", "Timeline"],
     ["memory", "Memory"],
     ["stages", "Stages"],
+    ...told.filter(Boolean),
   ];
 }
 

@@ -1,0 +1,276 @@
+//! What is written to start a plan, judged by a second writing of each framework's checks: every file
+//! of random plans is accepted and says what the plan says, and files that were changed are not.
+
+#[path = "launch/maxtext.rs"]
+mod maxtext;
+#[path = "launch/megatron.rs"]
+mod megatron;
+#[path = "launch/torchtitan.rs"]
+mod torchtitan;
+
+use std::path::Path;
+
+use phaze::ask::plan::Batch;
+use phaze::ask::plan::Context;
+use phaze::ask::plan::PlanRequest;
+use phaze::ask::plan::advice;
+use phaze::ask::solved::best;
+use phaze::input::InputError;
+use phaze::input::strategy;
+use phaze::launch::Target;
+use phaze::plan::Plan;
+use phaze::plan::Strategy;
+
+/// Numbers without end, the same on every run.
+pub struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (self.0 >> 33) % n
+    }
+
+    fn one<T: Clone>(&mut self, of: &[T]) -> T {
+        of[usize::try_from(self.below(of.len() as u64)).unwrap()].clone()
+    }
+}
+
+/// A change of a file by name; nothing where it does not apply.
+pub type Mutation = (&'static str, fn(&Launched) -> Option<String>);
+
+/// A plan with the file that starts it.
+pub struct Launched {
+    /// The plan.
+    pub plan: Plan,
+    /// Its file.
+    pub text: String,
+}
+
+impl Launched {
+    /// Every axis.
+    pub fn strategy(&self) -> &Strategy {
+        &self.plan.training.as_ref().unwrap().strategy
+    }
+
+    /// Sequences of a batch.
+    pub fn global_batch(&self) -> u64 {
+        self.plan.training.as_ref().unwrap().global_batch
+    }
+
+    /// Transformer layers of each virtual stage.
+    pub fn stages(&self) -> Vec<u64> {
+        let last = self.plan.profile.n_layers() - 1;
+        let inner = |layers: &[usize]| layers.iter().filter(|&&l| l > 0 && l < last).count() as u64;
+        self.plan.answer.stages.iter().map(|stage| inner(&stage.layers)).collect()
+    }
+}
+
+/// The file with a part of it replaced, its opening comment apart; `None` where there is none.
+pub fn replaced(launched: &Launched, from: &str, to: &str) -> Option<String> {
+    let comment: usize =
+        launched.text.lines().take_while(|line| line.starts_with('#')).map(|l| l.len() + 1).sum();
+    let (opening, body) = launched.text.split_at(comment);
+    body.contains(from).then(|| format!("{opening}{}", body.replacen(from, to, 1)))
+}
+
+/// A model like Llama or GPT with random numbers, as a configuration.
+fn config(noise: &mut Noise) -> String {
+    let heads = noise.one(&[8, 12, 16]);
+    let (hidden, layers) = (heads * 64, noise.one(&[4, 6, 7, 8, 12, 16, 24]));
+    let vocabulary = noise.one(&[32_000, 50_257, 128_256]);
+    if noise.below(3) == 0 {
+        return format!(
+            r#"{{"model_type": "gpt2", "n_embd": {hidden}, "n_layer": {layers}, "n_head": {heads},
+                "n_positions": 4096, "vocab_size": {vocabulary}, "activation_function": "gelu_new"}}"#
+        );
+    }
+    let kv_heads = noise.one(&[heads, heads / 2, heads / 4]);
+    let tied = noise.below(2) == 0;
+    let mlp = noise.one(&[4, 3]) * hidden;
+    format!(
+        r#"{{"model_type": "llama", "hidden_size": {hidden}, "num_hidden_layers": {layers},
+            "num_attention_heads": {heads}, "num_key_value_heads": {kv_heads}, "hidden_act": "silu",
+            "intermediate_size": {mlp}, "vocab_size": {vocabulary},
+            "max_position_embeddings": 8192, "tie_word_embeddings": {tied}}}"#
+    )
+}
+
+/// A part of a strategy that makes plans differ.
+fn part(noise: &mut Noise) -> String {
+    let words = [
+        "",
+        "p=1",
+        "p=2",
+        "p=2,v=2",
+        "p=4",
+        "p=4,v=2",
+        "t=2,sp",
+        "t=4",
+        "t=2",
+        "c=2",
+        "c=2:gather",
+        "zero=1",
+        "zero=3",
+        "zero=0",
+        "recompute=full",
+        "recompute=full:1",
+        "recompute=selective",
+        "p=2,order=tp-cp-pp-dp",
+        "b=2",
+        "p=3",
+        "cut=even,p=2",
+        "t=4,sp,p=2,v=2,zero=1",
+        "zero=2",
+        "c=2:ulysses",
+        "t=2,sp,c=2",
+    ];
+    noise.one(&words).to_owned()
+}
+
+/// A random plan for a target, with its file; `None` where nothing fits or nothing starts it.
+fn launched(noise: &mut Noise, target: Target, context: &Context) -> Option<Launched> {
+    let devices = noise.one(&[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64]);
+    let model = match target {
+        Target::Torchtitan => "llama3-8b",
+        _ => "random.json",
+    };
+    let devices = if target == Target::Torchtitan { 8 * devices } else { devices };
+    let request = PlanRequest {
+        sequence: Some(noise.one(&[1024, 2048, 3072])),
+        batch: Batch::Sequences(noise.one(&[24, 32, 48, 64, 96, 128])),
+        target: Some(target),
+        strategy: strategy::read(&part(noise), "part").unwrap_or_default(),
+        ..PlanRequest::new(model, noise.one(&["h100-sxm", "a100-80g"]), devices)
+    };
+    let (ready, _) = request.ready(context.read).ok()?;
+    let (_, plan) = best(&ready, &context.table).ok()??;
+    let told = advice(&request, &ready, plan).ok()?;
+    let text = told.launch.unwrap()[0].text.clone();
+    Some(Launched { plan: told.plan, text })
+}
+
+/// Judges the files of so many random plans, and what becomes of them when they are changed.
+fn judged(
+    target: Target,
+    wanted: usize,
+    judge: impl Fn(&Launched) -> Result<(), String>,
+    mutations: &[Mutation],
+) {
+    let mut noise = Noise(target as u64 + 5);
+    let mut broken = vec![0; mutations.len()];
+    let mut seen = 0;
+    while seen < wanted {
+        let text = config(&mut noise);
+        let read = |_: &Path| Ok::<_, InputError>(text.clone());
+        let context = Context::new(&read);
+        for _ in 0..6 {
+            let Some(launched) = launched(&mut noise, target, &context) else { continue };
+            judge(&launched).unwrap_or_else(|reason| panic!("{reason}:\n{}", launched.text));
+            seen += 1;
+            for (place, (name, mutate)) in mutations.iter().enumerate() {
+                let Some(text) = mutate(&launched) else { continue };
+                let plan = launched.plan.clone();
+                assert_ne!(text, launched.text, "{name} changes nothing");
+                let forged = Launched { plan, text };
+                assert!(judge(&forged).is_err(), "{name} is accepted:\n{}", forged.text);
+                broken[place] += 1;
+            }
+        }
+    }
+    for ((name, _), count) in mutations.iter().zip(broken) {
+        assert!(count > 0, "no plan could be changed so: {name}");
+    }
+}
+
+#[test]
+fn megatron_accepts_what_is_written_for_it() {
+    judged(Target::Megatron, 200, megatron::judge_script, megatron::MUTATIONS);
+}
+
+#[test]
+fn bridge_accepts_what_is_written_for_it() {
+    judged(Target::Bridge, 100, megatron::judge_recipe, megatron::RECIPE_MUTATIONS);
+}
+
+#[test]
+fn torchtitan_accepts_what_is_written_for_it() {
+    judged(Target::Torchtitan, 100, torchtitan::judge, torchtitan::MUTATIONS);
+}
+
+#[test]
+fn maxtext_accepts_what_is_written_for_it() {
+    judged(Target::Maxtext, 100, maxtext::judge, maxtext::MUTATIONS);
+}
+
+/// The flags of a published run, from its strategy.
+fn published(line: &str) -> (String, Plan) {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [model, hardware, devices, sequence, batch, given] = words[..] else { unreachable!() };
+    let request = PlanRequest {
+        sequence: Some(sequence.parse().unwrap()),
+        batch: Batch::Sequences(batch.parse().unwrap()),
+        reserve_per_mille: Some(-50),
+        target: Some(Target::Megatron),
+        strategy: strategy::read(given, "given").unwrap(),
+        ..PlanRequest::new(model, hardware, devices.parse().unwrap())
+    };
+    let read = phaze::input::source::no_files;
+    let context = Context::new(&read);
+    let (ready, _) = request.ready(context.read).unwrap();
+    let (_, plan) = best(&ready, &context.table).unwrap().unwrap_or_else(|| panic!("{line}"));
+    let told = advice(&request, &ready, plan).unwrap();
+    (told.launch.unwrap()[0].text.clone(), told.plan)
+}
+
+#[test]
+fn published_recipes_come_out_flag_for_flag() {
+    for (line, flags) in [
+        (
+            "llama3-70b h100-sxm 64 8192 128 t=4,sp,p=8,v=5,zero=1,b=1,recompute=none,cut=even",
+            "--tensor-model-parallel-size 4|--sequence-parallel|--pipeline-model-parallel-size 8|\
+             --pipeline-model-parallel-layout 'Ett|(tt|)*38ttL'|\
+             --microbatch-group-size-per-virtual-pipeline-stage 8|--use-distributed-optimizer|\
+             --overlap-grad-reduce|--overlap-param-gather|--micro-batch-size 1|\
+             --global-batch-size 128|--seq-length 8192|--num-layers 80|--hidden-size 8192|\
+             --ffn-hidden-size 28672|--num-attention-heads 64|--num-query-groups 8|--swiglu|\
+             --untie-embeddings-and-output-weights|--disable-bias-linear",
+        ),
+        (
+            "llama3-405b h100-sxm 1024 8192 512 t=8,sp,p=8,c=2,v=8,zero=1,b=1",
+            "--tensor-model-parallel-size 8|--sequence-parallel|--context-parallel-size 2|\
+             --pipeline-model-parallel-size 8|--use-distributed-optimizer|--micro-batch-size 1|\
+             --num-layers 126|--hidden-size 16384|--ffn-hidden-size 53248",
+        ),
+        (
+            "gpt3-175b h100-sxm 128 2048 256 t=4,sp,p=8,v=6,zero=1,b=1,cut=even",
+            "--tensor-model-parallel-size 4|--sequence-parallel|--pipeline-model-parallel-size 8|\
+             --pipeline-model-parallel-layout 'Ett|(tt|)*46ttL'|--use-distributed-optimizer|\
+             --num-layers 96|--hidden-size 12288|--num-attention-heads 96|\
+             --position-embedding-type learned_absolute",
+        ),
+        (
+            "megatron-22b a100-80g 8 2048 4 t=8,p=1,d=1,b=4,zero=0,recompute=full",
+            "--tensor-model-parallel-size 8|--pipeline-model-parallel-size 1|\
+             --recompute-granularity full|--recompute-method uniform|--recompute-num-layers 1|\
+             --micro-batch-size 4|--global-batch-size 4",
+        ),
+        (
+            "megatron-530b a100-80g 280 2048 280 t=8,sp,p=35,v=3,d=1,b=1,zero=0,recompute=selective,cut=even",
+            "--tensor-model-parallel-size 8|--sequence-parallel|--pipeline-model-parallel-size 35|\
+             --pipeline-model-parallel-layout 'Et|(t|)*103tL'|--recompute-granularity selective|\
+             --recompute-modules core_attn|--num-layers 105|--hidden-size 20480",
+        ),
+        (
+            "megatron-1t a100-80g 512 2048 512 t=8,no-sp,p=64,v=1,d=1,b=1,zero=0,recompute=full,cut=even",
+            "--tensor-model-parallel-size 8|--pipeline-model-parallel-size 64|\
+             --pipeline-model-parallel-layout 'Ett|(tt|)*62ttL'|--recompute-granularity full",
+        ),
+    ] {
+        let (text, plan) = published(line);
+        for flag in megatron::listed(flags) {
+            assert!(text.contains(&format!("  {flag}")), "{line}: no {flag} in\n{text}");
+        }
+        let launched = Launched { plan, text };
+        megatron::judge_script(&launched).unwrap();
+    }
+}

@@ -1,0 +1,134 @@
+//! What torchtitan and `PyTorch`'s schedules refuse, over the fields of a configuration function.
+
+use std::collections::BTreeMap;
+
+use phaze::parallel::zero::Zero;
+
+use crate::Launched;
+use crate::Mutation;
+use crate::replaced;
+
+fn require(holds: bool, rule: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(format!("torchtitan refuses: {rule}")) }
+}
+
+/// Judges a configuration.
+pub fn judge(launched: &Launched) -> Result<(), String> {
+    let mut fields: BTreeMap<&str, &str> = BTreeMap::new();
+    for line in launched.text.lines().filter(|line| !line.starts_with('#')) {
+        let line = line.trim().trim_end_matches(',');
+        if let Some((name, value)) = line.split_once('=').filter(|(name, _)| !name.contains(' ')) {
+            require(fields.insert(name, value).is_none(), &format!("{name} is given twice"))?;
+        }
+    }
+    let number = |name: &str| -> Result<u64, String> {
+        let value = fields.get(name).ok_or(format!("no {name}"))?;
+        value.parse().map_err(|_| format!("{name} is no number"))
+    };
+    let replicate = number("data_parallel_replicate_degree")?;
+    let shard = number("data_parallel_shard_degree")?;
+    let [t, c, p] = [
+        number("tensor_parallel_degree")?,
+        number("context_parallel_degree")?,
+        number("pipeline_parallel_degree")?,
+    ];
+    let devices = launched.plan.job.devices;
+    require(replicate * shard * c * t * p == devices, "the degrees are all devices")?;
+    let s = number("max_context_length")?;
+    require(s % (2 * t * c) == 0, "the sequence divides by tp x 2 x cp")?;
+    let (tokens, step) =
+        (number("num_tokens_per_microbatch_per_dp_rank")?, number("num_tokens_per_train_step")?);
+    let micro_batches = if p > 1 { number("num_pp_microbatches")? } else { 1 };
+    require(tokens > 0 && tokens % s == 0, "a micro-batch has whole sequences")?;
+    let together = tokens * micro_batches * replicate * shard;
+    require(step % together == 0, "a step divides by what is processed at once")?;
+    let policy = fields.get("fsdp_reshard_after_forward").copied().unwrap_or("");
+    require(
+        ["\"always\"", "\"never\"", "\"default\""].contains(&policy),
+        "a policy of resharding",
+    )?;
+    let mut stages = vec![80_u64; 0];
+    if p > 1 {
+        stages = modules(fields.get("module_fqns_per_model_part").ok_or("no modules")?)?;
+        require((stages.len() as u64).is_multiple_of(p), "as many stages on every rank")?;
+        let each = stages.len() as u64 / p;
+        match fields.get("pipeline_parallel_schedule").copied() {
+            Some("\"1F1B\"") => {
+                require(each == 1, "1F1B has one stage a rank")?;
+                require(micro_batches >= p, "1F1B has as many micro-batches as ranks")?;
+            }
+            Some("\"Interleaved1F1B\"") => {
+                require(each >= 2, "looped schedules have two stages a rank or more")?;
+                let rounds = (micro_batches / p).max(1);
+                require(micro_batches % rounds == 0, "rounds are alike")?;
+            }
+            _ => require(false, "a schedule that is known")?,
+        }
+    } else {
+        let piped = fields.contains_key("pipeline_parallel_schedule");
+        require(!piped, "a schedule belongs to a pipeline")?;
+    }
+    let strategy = launched.strategy();
+    let training = launched.plan.training.as_ref().unwrap();
+    let said = [t, c, p, replicate * shard, tokens / s, step / s, s];
+    let is = [
+        strategy.tensor_parallel,
+        strategy.context_parallel,
+        strategy.pipeline,
+        strategy.data_parallel,
+        strategy.micro_batch,
+        training.global_batch,
+        training.sequence,
+    ];
+    require(said == is, &format!("the plan is {is:?}, not {said:?}"))?;
+    require(p == 1 || stages == launched.stages(), "the stages are those of the plan")?;
+    let zero = match (shard * c, policy) {
+        (1, _) => Zero::Nothing,
+        (_, "\"always\"") => Zero::Weights,
+        _ => Zero::Gradients,
+    };
+    let alone = replicate * shard * c == 1;
+    require(alone || zero == strategy.zero, "zero as in the plan")?;
+    let full = launched.text.contains("config.activation_checkpoint = FullAC.Config()");
+    let repeated: usize = launched.plan.answer.stages.iter().map(|stage| stage.repeated).sum();
+    require(full == (repeated > 0), "checkpointing as in the plan")
+}
+
+/// Layers of every stage; every module stands once and in its order.
+fn modules(list: &str) -> Result<Vec<u64>, String> {
+    let parsed: Vec<Vec<String>> =
+        serde_json::from_str(list).map_err(|error| format!("no lists: {error}"))?;
+    let counts =
+        parsed.iter().map(|stage| stage.iter().filter(|name| name.starts_with("layers.")).count());
+    let counts: Vec<u64> = counts.map(|count| count as u64).collect();
+    let all: Vec<String> = parsed.concat();
+    let layers: u64 = counts.iter().sum();
+    let expected: Vec<String> = ["tok_embeddings".to_owned()]
+        .into_iter()
+        .chain((0..layers).map(|layer| format!("layers.{layer}")))
+        .chain(["norm".to_owned(), "lm_head".to_owned()])
+        .collect();
+    require(all == expected && layers == 32, "every module once, in order")?;
+    Ok(counts)
+}
+
+/// Changes that torchtitan refuses, or that say another plan.
+pub const MUTATIONS: &[Mutation] = &[
+    ("a module less", |l| replaced(l, "\"layers.7\", ", "")),
+    ("a module twice", |l| replaced(l, "\"layers.7\"", "\"layers.7\", \"layers.7\"")),
+    ("another degree", |l| {
+        let t = l.strategy().tensor_parallel;
+        let from = format!(" tensor_parallel_degree={t},");
+        replaced(l, &from, &format!(" tensor_parallel_degree={},", 2 * t))
+    }),
+    ("another schedule", |l| replaced(l, "\"1F1B\"", "\"Interleaved1F1B\"")),
+    ("a schedule of one stage", |l| replaced(l, "\"Interleaved1F1B\"", "\"1F1B\"")),
+    ("a step that does not divide", |l| {
+        replaced(l, "num_tokens_per_train_step=", "num_tokens_per_train_step=1")
+    }),
+    ("another checkpointing", |l| replaced(l, "FullAC.Config()", "None")),
+    ("another resharding", |l| replaced(l, "\"always\"", "\"never\"")),
+    ("a field twice", |l| {
+        replaced(l, "        steps=", "        max_context_length=8,\n        steps=")
+    }),
+];
