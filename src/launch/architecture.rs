@@ -105,6 +105,7 @@ impl<'a> Architecture<'a> {
             window: match reach {
                 Reach::All => None,
                 Reach::Window(tokens) => Some(tokens),
+                Reach::Every => return Err(no_word("its tokens attend to those after them")),
                 Reach::Chunk(_) => return Err(no_word("its tokens attend within chunks")),
             },
         })
@@ -140,6 +141,7 @@ fn unknown(spec: &Spec) -> Option<&'static str> {
         (spec.capped.scores || spec.capped.logits, "its scores or logits are capped"),
         (spec.embedding_scaled || spec.embedding_norm, "its embedding is scaled or normed"),
         (spec.head_bias, "its head adds a bias"),
+        (spec.next_tokens > 0, "a layer of it tells the token after the next"),
         (spec.sinks, "its attention has sinks"),
         (spec.types.is_some(), "its tokens have types"),
         (spec.positions.is_none() && spec.rotary == 0, "the mask tells its positions"),
