@@ -366,7 +366,7 @@ fn instance_of_axes(noise: &mut Noise) -> Instance {
 fn every_axis_agrees_with_brute_force() {
     let mut noise = Noise(0xA7E5);
     let solved = (0..2500).filter(|_| agrees(&instance_of_axes(&mut noise))).count();
-    assert!((800..2400).contains(&solved), "{solved} of 2500 have a placement");
+    assert!((600..2400).contains(&solved), "{solved} of 2500 have a placement");
 }
 
 #[test]
