@@ -261,6 +261,25 @@ fn published_recipes_come_out_flag_for_flag() {
              --recompute-modules core_attn|--num-layers 105|--hidden-size 20480",
         ),
         (
+            "deepseek-v3 h800-sxm 2048 4096 15360 \
+             t=1,c=1,p=16,e=64,x=1,zero=1,b=1,v=1,recompute=layernorm+mla_up_proj+moe_act",
+            "--tensor-model-parallel-size 1|--pipeline-model-parallel-size 16|\
+             --expert-model-parallel-size 64|--expert-tensor-parallel-size 1|--num-experts 256|\
+             --moe-router-topk 8|--moe-ffn-hidden-size 2048|\
+             --moe-shared-expert-intermediate-size 2048|--moe-layer-freq '([0]*3+[1]*58)'|\
+             --moe-router-num-groups 8|--moe-router-group-topk 4|--multi-latent-attention|\
+             --q-lora-rank 1536|--kv-lora-rank 512|--qk-head-dim 128|--qk-pos-emb-head-dim 64|\
+             --v-head-dim 128|--use-distributed-optimizer|--recompute-granularity selective|\
+             --recompute-modules layernorm moe_act mla_up_proj|--micro-batch-size 1",
+        ),
+        (
+            "deepseek-v3 h100-sxm 1024 4096 8192 \
+             t=2,sp,c=1,p=8,v=4,e=64,x=1,zero=1,b=1,recompute=mla_up_proj+mlp",
+            "--tensor-model-parallel-size 2|--sequence-parallel|--pipeline-model-parallel-size 8|\
+             --expert-model-parallel-size 64|--expert-tensor-parallel-size 1|\
+             --recompute-modules mlp mla_up_proj|--use-distributed-optimizer",
+        ),
+        (
             "megatron-1t a100-80g 512 2048 512 t=8,no-sp,p=64,v=1,d=1,b=1,zero=0,recompute=full,cut=even",
             "--tensor-model-parallel-size 8|--pipeline-model-parallel-size 64|\
              --pipeline-model-parallel-layout 'Ett|(tt|)*62ttL'|--recompute-granularity full",

@@ -68,6 +68,25 @@ const KNOWN: &[(&str, usize)] = &[
     ("hidden-dropout", 1),
     ("attention-dropout", 1),
     ("untie-embeddings-and-output-weights", 0),
+    ("expert-model-parallel-size", 1),
+    ("expert-tensor-parallel-size", 1),
+    ("num-experts", 1),
+    ("moe-router-topk", 1),
+    ("moe-ffn-hidden-size", 1),
+    ("moe-shared-expert-intermediate-size", 1),
+    ("moe-router-num-groups", 1),
+    ("moe-router-group-topk", 1),
+    ("moe-layer-freq", 1),
+    ("moe-router-score-function", 1),
+    ("moe-router-enable-expert-bias", 0),
+    ("moe-grouped-gemm", 0),
+    ("moe-token-dispatcher-type", 1),
+    ("multi-latent-attention", 0),
+    ("q-lora-rank", 1),
+    ("kv-lora-rank", 1),
+    ("qk-head-dim", 1),
+    ("qk-pos-emb-head-dim", 1),
+    ("v-head-dim", 1),
 ];
 
 const MODULES: &[&str] =
@@ -270,8 +289,18 @@ fn judge(launched: &Launched, flags: &Flags, (devices, one): (u64, bool)) -> Res
         let group = has("microbatch-group-size-per-virtual-pipeline-stage");
         require(!group, "groups belong to virtual stages")?;
     }
-    // Experts' tensor parallelism is that of the rest, so there x·e = t.
-    require(!has("use-tp-pp-dp-mapping") || p == 1 || c == 1, "tp x ep is tp x cp")?;
+    let e = or_one("expert-model-parallel-size")?;
+    let x =
+        if has("expert-tensor-parallel-size") { number("expert-tensor-parallel-size")? } else { t };
+    require(devices % (x * e * p) == 0, "the world size divides by etp x ep x pp")?;
+    let folds = !has("use-tp-pp-dp-mapping") || p == 1 || x * e == t * c;
+    require(folds, "etp x ep is tp x cp")?;
+    if has("num-experts") {
+        require(number("num-experts")? % e == 0, "experts divide by ep")?;
+        require(e == 1 || t == 1 || has("sequence-parallel"), "ep with tp needs sp")?;
+        let said = [launched.strategy().expert_parallel, launched.strategy().expert_tensor];
+        require([e, x] == said, "experts as in the plan")?;
+    }
     recompute(flags, &has)?;
     let sharded = has("use-megatron-fsdp");
     let shared = has("use-distributed-optimizer") || sharded;
