@@ -399,7 +399,7 @@ fn devices_may_be_counted_in_nodes_and_batches_in_tokens() {
     assert_eq!(plain.stdout, figures.stdout);
     let refused: [(&[&str], &str); 3] = [
         (&["--design", "tpuv4-like", "--nodes", "2"], "a network that has none"),
-        (&["--design", "a100-80g", "--batch-tokens", "4m"], "the letters are k, M and G"),
+        (&["--design", "a100-80g", "--batch-tokens", "4m"], "the letters are k, M, G (or B) and T"),
         (&["--design", "a100-80g", "--nodes", "2", "--devices", "16"], "cannot be used with"),
     ];
     for (more, said) in refused {
