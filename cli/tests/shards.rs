@@ -225,7 +225,9 @@ fn the_jobs_of_a_cluster_are_written_and_bad_ones_refused() {
         let read = Command::new("sh").args(["-n", &script]).status().unwrap();
         assert!(read.success(), "{name} is no script");
     }
-    fs::write(&request, "[[model]]\nname = \"gpt5\"\n").unwrap();
+    fs::write(&request, "[[model]]\nname = \"gpt2-xl\"\n").unwrap();
+    refused(&slurm(&["4"]), "is over chips; parts and sweeps are those of the published space");
+    fs::write(&request, "[[model]]\nname = \"gpt5\"\n[space]\nname = \"published\"\n").unwrap();
     refused(&slurm(&["4"]), "unknown model `gpt5`");
 }
 

@@ -85,6 +85,7 @@ fn a_sweep_that_makes_no_sense_is_refused_before_anything_is_searched() {
         ("job.devices", "job.devises", "devises"),
         ("gpt3-175b", "gpt5", "unknown model `gpt5`"),
         ("[vary]", "[varied]", "unknown field `varied`"),
+        ("[request.space]\nhbm_gib = 32\n", "[request.space]\n", "is over chips"),
     ] {
         fs::write(folder.join("sweep.toml"), SWEEP.replace(from, to)).unwrap();
         let refused = sweep(&folder, &[]);

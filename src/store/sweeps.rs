@@ -10,6 +10,8 @@ use super::files;
 use super::results;
 use super::shards::file::listed;
 use crate::ask::Refusal;
+use crate::input::chip_space::SpaceKind;
+use crate::input::request::RequestFile;
 use crate::input::request::ready;
 use crate::input::saved;
 use crate::input::sweep::Sweep;
@@ -35,6 +37,9 @@ impl ReadySweep {
     /// What cannot be read, is not known, or makes no sense.
     pub fn read(path: &Path, out: Option<&Path>) -> Result<Self, Refusal> {
         let sweep = Sweep::read(&files::small(path)?, path, &files::small)?;
+        for point in &sweep.points {
+            only_designs(&point.request, &point.name)?;
+        }
         let points = sweep.points.iter();
         let setups: Result<Vec<Setup>, _> =
             points.map(|point| ready(&point.request, &point.name, &files::small)).collect();
@@ -128,4 +133,18 @@ impl ReadySweep {
         files::write(&self.out.join("sweep.csv"), &csv)?;
         files::write(&self.out.join("sweep.html"), &page)
     }
+}
+
+/// Whether a request is over a list of designs, which alone is searched in parts and in sweeps.
+///
+/// # Errors
+/// That it is over chips, or over a space that is not known.
+pub fn only_designs(request: &RequestFile, name: &str) -> Result<(), Refusal> {
+    if request.kind(name)? == SpaceKind::Published {
+        return Ok(());
+    }
+    Err(Refusal::Options(format!(
+        "{name}: is over chips; parts and sweeps are those of the published space: write name = \
+         \"published\" under [space], and vary its keys"
+    )))
 }

@@ -21,6 +21,7 @@ use super::Refusal;
 use phaze::input::request::RequestFile;
 use phaze::search::MOST_PARTS;
 use phaze::store::files;
+use phaze::store::sweeps::only_designs;
 
 /// Write the jobs that search a request in parts on a Slurm cluster and merge them.
 ///
@@ -74,6 +75,7 @@ impl Args {
         let name = files::name(&self.request);
         let file = RequestFile::read(&files::small(&self.request)?, &name)?;
         let file = file.beside(self.request.parent().unwrap_or(Path::new("")));
+        only_designs(&file, &name)?;
         let setup = phaze::input::request::ready(&file, &name, &files::small)?;
         Ok(if setup.request.models.len() > 1 { 2 } else { 1 })
     }
