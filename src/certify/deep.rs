@@ -364,7 +364,7 @@ mod tests {
                 let setting = Setting { sequence: 64, ..Setting::ALONE };
                 let share = shard(&families::build(&spec), setting).unwrap();
                 let passes = share.kinds.iter().flat_map(|kind| [&kind.forward, &kind.backward]);
-                for op in passes.flat_map(|pass| pass.nodes()) {
+                for op in passes.flat_map(crate::graph::Dag::nodes) {
                     for cores in [Use::Alone, Use::Spread] {
                         let [exact, whole] = [0, 1].map(|at| {
                             let chip = &chips[at];

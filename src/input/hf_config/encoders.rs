@@ -1,4 +1,4 @@
-//! Models with an encoder that reads something else than the text to be told: T5 and ViT.
+//! Models with an encoder that reads something else than the text to be told: T5 and `ViT`.
 
 use super::readers::Fill;
 use super::readers::MOST_LAYERS;
@@ -75,7 +75,7 @@ fn feed_forward(fields: &Fields) -> Result<(Activation, bool), InputError> {
     Ok((activation, gated))
 }
 
-/// ViT, as it tells classes of images: what it is trained for.
+/// `ViT`, as it tells classes of images: what it is trained for.
 pub fn vit(fields: &Fields) -> Result<Spec, InputError> {
     let size = |field: &str, usual: u64| Ok(fields.optional_size(field)?.unwrap_or(usual));
     let (image, patch) = (size("image_size", 224)?, size("patch_size", 16)?);

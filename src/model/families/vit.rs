@@ -1,4 +1,4 @@
-//! ViT: an encoder of the patches of an image, trained to tell which of some classes it shows.
+//! `ViT`: an encoder of the patches of an image, trained to tell which of some classes it shows.
 //!
 //! A sequence is all patches of an image and one token of the class, which the head reads alone. In
 //! the first matmul that token counts as one more patch; it is a parameter that is held, and costs
