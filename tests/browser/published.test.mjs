@@ -19,7 +19,7 @@ import {
   stickingOut,
 } from "./browser.mjs";
 
-const { folder, outcome, designs } = searched();
+const { folder, outcome, designs } = searched("--model", "gpt2-xl");
 const file = join(folder, "report.html");
 const browser = await launch();
 after(() => browser.close());

@@ -1,7 +1,7 @@
 //! What a plan means, for who pays and waits: blocks of text, JSON, and what launch files open with.
 //!
-//! [`text`] tells a plan, [`rows`] what stands beside it, [`curve`] what other numbers of devices
-//! bring, [`value`] everything for programs.
+//! [`text()`] tells a plan, [`rows()`] what stands beside it, [`curve()`] what other numbers of devices
+//! bring, [`value()`] everything for programs.
 
 mod curve;
 mod figures;

@@ -1,7 +1,7 @@
 //! Parts of a space on disk: searched by themselves, and merged to the answer of the whole.
 //!
 //! A shard keeps a journal as every search does; when it is done, the journal is sealed with what was
-//! done and takes the name `shard.jsonl`. [`file`] reads such files, [`board`] lets shards hear of each
+//! done and takes the name `shard.jsonl`. [`mod@file`] reads such files, [`board`] lets shards hear of each
 //! other's best, [`merge`] joins all of them. docs/scale.md says why the answer is that of one search.
 
 pub mod board;
