@@ -6,7 +6,9 @@ use crate::certify::boxes;
 use crate::certify::boxes::VerifiedChips;
 use crate::certify::deep::Unsolved;
 use crate::compare;
+use crate::compare::STOPPED;
 use crate::input::request::chips_judged_by;
+use crate::input::request::real_parts;
 use crate::input::saved;
 use crate::report;
 use crate::search;
@@ -40,7 +42,6 @@ pub fn answer(
     let evaluator = ChipEvaluator::new(setup, memory)
         .map_err(|(model, reason)| Refusal::Options(format!("{model}: {reason}")))?;
     let survey = search::chips::survey(&evaluator, watcher);
-    watcher.finish();
     if recalls {
         evaluator.is_believed(&survey).map_err(|chip| {
             Refusal::Options(format!(
@@ -49,11 +50,20 @@ pub fn answer(
             ))
         })?;
     }
-    let interrupted = watcher.interrupted() && !survey.complete;
     let [time_limit, user] = search::sentences::STOPPED_BY;
-    let reason = if interrupted { user } else { time_limit };
-    let stopped_by = (!survey.complete).then_some(reason);
-    let outcome = compare::chip_outcome(&evaluator, &survey, stopped_by);
+    let reason = || if watcher.interrupted() { user } else { time_limit };
+    let stopped_by = (!survey.complete).then(reason);
+    let mut outcome = compare::chip_outcome(&evaluator, &survey, stopped_by);
+    if survey.complete {
+        let parts = real_parts(setup, "request")?;
+        let found = (&evaluator, &survey);
+        outcome = compare::chips::with_baselines(outcome, found, &parts, watcher);
+        let stopped = outcome.baselines.iter().any(|one| one.reason.as_deref() == Some(STOPPED));
+        outcome.comparisons_stopped_by = stopped.then(|| reason().to_owned());
+    }
+    watcher.finish();
+    let ended = stopped_by.is_some() || outcome.comparisons_stopped_by.is_some();
+    let interrupted = watcher.interrupted() && ended;
     let mut boxes = Vec::new();
     report::boxes_csv::write(setup, &survey, &mut boxes).expect("memory takes what is written");
     let boxes = String::from_utf8(boxes).expect("a table is text");

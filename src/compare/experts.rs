@@ -1,6 +1,8 @@
 //! The strategies that experts chose for the published evaluation: 1,024 accelerators, batch
 //! 4,096. Micro-batch and recompute are not fixed: the best for each strategy is taken.
 
+use crate::model::Model;
+use crate::parallel::legal_widths;
 use crate::plan::CutSpace;
 use crate::plan::Limits;
 use crate::plan::StrategySpace;
@@ -58,6 +60,44 @@ pub fn strategy(model: &str, devices: u64) -> Option<Degrees> {
         PUBLISHED.iter().find(|known| known.model == model)?.degrees;
     let data_parallel = devices / (stages * tensor_parallel);
     Some(Degrees { stages, data_parallel, tensor_parallel })
+}
+
+/// Bytes of a parameter with its gradient and the optimizer's state, in the usual mixed precision.
+const STATE_BYTES: u64 = 18;
+
+/// What experts let a parameter's state take of a device: half of the 80 GB of a usual one, the rest is
+/// for activations.
+const STATE_LIMIT: u64 = 40_000_000_000;
+
+/// The widest that experts let devices share a layer: a usual node.
+const WIDEST: u64 = 8;
+
+/// The strategy that experts would choose for any model, as a rule: layers are shared as widely as the
+/// parameters' state asks for, in a node; then stages are as many as it still asks for, of equal layers;
+/// the rest are replicas. The published strategy where there is one.
+pub fn usual_strategy(name: &str, model: &Model, devices: u64) -> Degrees {
+    if let Some(published) = strategy(name, devices) {
+        return published;
+    }
+    let state = model.parameters().saturating_mul(STATE_BYTES);
+    let fits = |parts: u64| state.div_ceil(parts) <= STATE_LIMIT;
+    let legal = legal_widths(&model.spec);
+    let widths: Vec<u64> = (0..=WIDEST.ilog2()).map(|log| 1 << log).collect();
+    let mut widths = widths.into_iter().filter(|width| legal.contains(width) && *width <= devices);
+    let mut width = 1;
+    let tensor_parallel = loop {
+        match widths.next() {
+            Some(wider) if fits(wider) => break wider,
+            Some(wider) => width = wider,
+            None => break width,
+        }
+    };
+    let layers = model.spec.layers.max(1);
+    let mut depths = (1..=layers).filter(|depth| layers.is_multiple_of(*depth));
+    let deepest = (devices / tensor_parallel).max(1);
+    let stages = depths.find(|depth| fits(tensor_parallel * depth) || *depth == layers);
+    let stages = stages.unwrap_or(1).min(deepest);
+    Degrees { stages, data_parallel: (deepest / stages).max(1), tensor_parallel }
 }
 
 /// What is left to choose where the degrees are the experts': repeated layers are cut evenly.

@@ -6,9 +6,10 @@
 //! which an answer is shown (see `report`).
 
 mod baselines;
-mod chips;
+pub mod chips;
 mod conclude;
 mod experts;
+mod operator_sums;
 mod operators_alone;
 mod sensitivity;
 

@@ -17,12 +17,16 @@ use super::valid::validated;
 use super::valid::validated_chips;
 use crate::certify::Question;
 use crate::certify::boxes::ChipQuestion;
+use crate::compare::chips::PartFile;
+use crate::compare::chips::RealPart;
+use crate::compare::chips::USUAL_PARTS;
 use crate::hardware::Physics;
 use crate::hardware::chip::ChipSpace;
 use crate::model::Model;
 use crate::parallel::Setting;
 use crate::parallel::legal_contexts;
 use crate::parallel::legal_widths;
+use crate::plan::Source;
 use crate::search::ModelRequest;
 use crate::search::Request;
 use crate::search::Setup;
@@ -78,6 +82,36 @@ pub fn chip_setup_of(request: Request<ChipSpace>, file: &str) -> Result<ChipSetu
         .map_err(|reason| InputError::NoChip { file: name, reason })
 }
 
+/// The parts that the best chip of a request is compared with: the usual ones, and those that it names.
+///
+/// # Errors
+/// What is not known or cannot be built.
+pub fn real_parts(setup: &ChipSetup, file: &str) -> Result<Vec<RealPart>, InputError> {
+    let place = format!("{file}: search.baselines");
+    let usual = USUAL_PARTS.map(|name| Source { name: name.to_owned(), text: None });
+    let named = usual.iter().chain(&setup.request.baselines);
+    named
+        .map(|source| {
+            let part = match &source.text {
+                Some(text) => hardware::hardware(text, &source.name)?,
+                None => hardware::preset(&source.name, &place)?,
+            };
+            let part = part.in_process(&source.name)?;
+            let described = PartFile {
+                named: (&part.name, &part.summary),
+                design: part.design,
+                physics: &part.physics,
+                making: part.making.as_ref(),
+                published: &part.published,
+            };
+            RealPart::new(&described, &setup.request.space, &setup.physics).map_err(|reason| {
+                let field = Field::new(&place, &source.name);
+                field.value("it", &format!("cannot be built: {reason}"), "leave it out")
+            })
+        })
+        .collect()
+}
+
 /// The models and the physics that a request names, which allow the degrees that it asks for.
 fn named<S>(request: &Request<S>, file: &str) -> Result<(Vec<Model>, Physics), InputError> {
     let models = request.models.iter().map(|model| match &model.text {
@@ -130,7 +164,9 @@ pub fn chips_judged_by(
     request: Request<ChipSpace>,
     file: &str,
 ) -> Result<ChipQuestion, InputError> {
-    ChipQuestion::new(chip_setup_of(request, file)?, super::references()?)
+    let setup = chip_setup_of(request, file)?;
+    let parts = real_parts(&setup, file)?;
+    ChipQuestion::new(setup, super::references()?, parts)
         .map_err(|reason| Field::new(file, "request").value("it", &reason, "search again"))
 }
 

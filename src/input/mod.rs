@@ -35,6 +35,7 @@ pub mod strategy;
 pub mod sweep;
 pub mod technology;
 mod valid;
+mod words;
 
 pub use builtin::model;
 pub use builtin::model_names;

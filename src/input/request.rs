@@ -21,6 +21,7 @@ pub use super::made_ready::chips_judged_by;
 pub use super::made_ready::judged_by;
 pub use super::made_ready::ready;
 pub use super::made_ready::ready_chips;
+pub use super::made_ready::real_parts;
 pub use super::made_ready::setup_of;
 use super::numbers::Field;
 use super::numbers::syntax;
@@ -31,8 +32,10 @@ use super::source::Reader;
 use super::space::RawSpace;
 pub use super::valid::validated;
 pub use super::valid::validated_chips;
+use super::words::COMBINES;
+use super::words::OBJECTIVES;
+use super::words::Words;
 use crate::hardware::chip::ChipSpace;
-use crate::model::Attention;
 use crate::model::Model;
 use crate::model::Optimizer;
 use crate::parallel::Setting;
@@ -41,7 +44,6 @@ use crate::parallel::legal_contexts;
 use crate::parallel::legal_widths;
 use crate::parallel::zero::Zero;
 use crate::plan::Limits;
-use crate::plan::Recompute;
 use crate::plan::Source;
 use crate::plan::StrategySpace;
 use crate::plan::TimeModel;
@@ -131,6 +133,8 @@ pub struct SearchTable {
     pub pareto: Option<bool>,
     pub exhaustive: Option<bool>,
     pub power_cap_w: Option<f64>,
+    pub baselines: Option<Vec<String>>,
+    pub why: Option<bool>,
 }
 
 /// Takes each field of `$over` where it is set, else that of `$under`.
@@ -171,7 +175,8 @@ impl RequestFile {
         under.space = self.space.over(under.space);
         overlay!(self.chip, under.chip; process_nm, precision, memory, area_mm2, tdp_w, price_usd,
             network, margin, volume, usd_per_kwh, years, usd_per_gb_per_s);
-        overlay!(self.search, under.search; objective, combine, top, pareto, exhaustive, power_cap_w);
+        overlay!(self.search, under.search; objective, combine, top, pareto, exhaustive, power_cap_w,
+            baselines, why);
         under
     }
 
@@ -184,6 +189,9 @@ impl RequestFile {
         let beside = |name: String| source::beside(folder, &name);
         self.hardware = self.hardware.map(beside);
         self.efficiency = self.efficiency.map(beside);
+        for name in self.search.baselines.iter_mut().flatten() {
+            *name = beside(std::mem::take(name));
+        }
         self
     }
 
@@ -224,6 +232,15 @@ impl RequestFile {
     /// # Errors
     /// What cannot be read, is not known, or makes no sense.
     pub fn complete(&self, file: &str, read: &Reader) -> Result<Request, InputError> {
+        let of_chips = [
+            ("baselines", self.search.baselines.is_some()),
+            ("why", self.search.why == Some(true)),
+        ];
+        if let Some((key, _)) = of_chips.into_iter().find(|(_, is_set)| *is_set) {
+            let field = Field::new(file, &format!("search.{key}"));
+            let problem = "is about searched chips, and the published space has none";
+            return Err(field.value("…", problem, "leave it out, or search chips"));
+        }
         if let Some(key) = self.chip.first_key() {
             let field = Field::new(file, &format!("chip.{key}"));
             let problem = "is about searched chips, and the published space has none";
@@ -308,7 +325,21 @@ impl RequestFile {
             pareto: search.pareto.unwrap_or(false),
             exhaustive: search.exhaustive.unwrap_or(false),
             power_cap_w: search.power_cap_w,
+            baselines: self.baselines(file, read)?,
+            why: search.why.unwrap_or(false),
         })
+    }
+
+    /// What a winner is compared with besides the usual.
+    fn baselines(&self, file: &str, read: &Reader) -> Result<Vec<Source>, InputError> {
+        let place = format!("{file}: search.baselines");
+        let named = self.search.baselines.iter().flatten();
+        named
+            .map(|name| {
+                let (_, text) = source::hardware(name, &place, read)?;
+                Ok(Source { name: source::printable(name), text })
+            })
+            .collect()
     }
 
     /// Whose efficiency is assumed in place of the hardware's own.
@@ -433,110 +464,13 @@ fn ascending(values: &[u64]) -> Vec<u64> {
     list
 }
 
-/// What can be made as good as possible, by name.
-const OBJECTIVES: [(&str, Objective); 5] = [
-    ("throughput", Objective::Throughput),
-    ("throughput-per-area", Objective::ThroughputPerArea),
-    ("energy-per-token", Objective::EnergyPerToken),
-    ("cost-per-token", Objective::CostPerToken),
-    ("carbon-per-token", Objective::CarbonPerToken),
-];
-
-/// How several models become one number, by name.
-const COMBINES: [(&str, Combine); 3] =
-    [("geomean", Combine::Geomean), ("mean", Combine::Mean), ("min-regret", Combine::MinRegret)];
-
-/// Words of one file that each mean one of a few things.
-struct Words<'a> {
-    file: &'a str,
-}
-
-impl Words<'_> {
-    /// What the word `found` means, or the default where there is none.
-    fn one_of<T: Copy>(
-        &self,
-        field: &str,
-        found: Option<&str>,
-        default: T,
-        known: &[(&str, T)],
-    ) -> Result<T, InputError> {
-        let Some(found) = found else { return Ok(default) };
-        let meaning = known.iter().find(|(name, _)| *name == found).map(|(_, meaning)| *meaning);
-        meaning.ok_or_else(|| InputError::Unknown {
-            file: self.file.to_owned(),
-            what: format!("`{field}`"),
-            found: found.to_owned(),
-            known: known.iter().map(|(name, _)| (*name).to_owned()).collect(),
-        })
-    }
-
-    fn attention(&self, job: &JobTable, default: &Conventions) -> Result<Attention, InputError> {
-        self.one_of(
-            "job.attention",
-            job.attention.as_deref(),
-            default.attention,
-            &[
-                ("fused", Attention::Recomputed),
-                ("unfused", Attention::Stored),
-                ("recomputed", Attention::Recomputed),
-                ("stored", Attention::Stored),
-            ],
-        )
-    }
-
-    fn framework(&self, name: &str) -> Result<Framework, InputError> {
-        name.parse().map_err(|_| InputError::Unknown {
-            file: self.file.to_owned(),
-            what: "`job.launchable`".into(),
-            found: name.to_owned(),
-            known: ["megatron", "torchtitan", "maxtext", "any"].map(str::to_owned).to_vec(),
-        })
-    }
-
-    /// Thousandths, from a part of the whole.
-    fn reserve(&self, found: Option<f64>, default: i64) -> Result<i64, InputError> {
-        let Some(found) = found else { return Ok(default) };
-        let field = Field::new(self.file, "job.reserve");
-        let thousandths = field.scaled(found, 1e3, 0.0, 0.999)?;
-        Ok(i64::try_from(thousandths).unwrap_or(default))
-    }
-
-    /// The choices named, in the usual order, each once; `auto` is what a search chooses from by
-    /// default.
-    fn recompute(
-        &self,
-        found: Option<&[String]>,
-        default: &[Recompute],
-    ) -> Result<Vec<Recompute>, InputError> {
-        let Some(found) = found else { return Ok(default.to_vec()) };
-        let every = [
-            Recompute::None,
-            Recompute::Full,
-            Recompute::Stage,
-            Recompute::EVERY_LAYER,
-            Recompute::AsNeeded,
-        ];
-        let names = every.map(|choice| (choice.to_string(), vec![choice]));
-        let auto = ("auto".to_owned(), default.to_vec());
-        let known: Vec<(String, Vec<Recompute>)> = names.into_iter().chain([auto]).collect();
-        let known: Vec<(&str, &[Recompute])> =
-            known.iter().map(|(name, choices)| (name.as_str(), choices.as_slice())).collect();
-        let mut wanted = Vec::new();
-        for name in found {
-            let none: &[Recompute] = &[];
-            wanted.extend(self.one_of("job.recompute", Some(name), none, &known)?);
-        }
-        wanted.sort_unstable();
-        wanted.dedup();
-        Ok(wanted)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::input::chip_space::chip_keys;
     use crate::input::hardware;
+    use crate::model::Attention;
+    use crate::plan::Recompute;
     use std::collections::BTreeSet;
 
     fn complete(text: &str) -> Result<Request, String> {

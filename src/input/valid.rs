@@ -78,6 +78,9 @@ fn sensible<S>(request: Request<S>, file: &str) -> Result<Request<S>, InputError
     if let Some(Source { name, text }) = &request.efficiency {
         check.source("efficiency", name, text.is_some())?;
     }
+    for Source { name, text } in &request.baselines {
+        check.source("search.baselines", name, text.is_some())?;
+    }
     check.count("job.devices", request.devices)?;
     check.count("job.global_batch", request.global_batch)?;
     super::space_of::validate(&request.strategies, request.global_batch, file, "job")?;

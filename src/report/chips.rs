@@ -45,6 +45,7 @@ pub fn text(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     let objective = outcome.request.objective;
     let worth = value(objective, outcome.models.len(), winner.value);
     writeln!(out, "By the objective it is worth {worth}.\n")?;
+    baselines(outcome, out)?;
     binds(outcome, out)?;
     near(outcome, winner, out)?;
     best(outcome, out)?;
@@ -201,6 +202,46 @@ fn binds(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
         if !knobs.is_empty() {
             writeln!(out, "  {sentence}: {}", knobs.join(", "))?;
         }
+    }
+    writeln!(out)
+}
+
+/// The winner beside others, on as many devices.
+fn baselines(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
+    if outcome.baselines.is_empty() {
+        return Ok(());
+    }
+    let heads = ["objective", "faster", "per mm²", "per W", "per $"];
+    let heads: Vec<String> = heads.iter().map(|head| format!("{head:>9}")).collect();
+    writeln!(out, "{:<44}{}", "The winner is so many times better than", heads.concat())?;
+    for baseline in &outcome.baselines {
+        let name = shown(&baseline.name);
+        let Some(is) = &baseline.winner_is else {
+            let reason = baseline.reason.as_deref().unwrap_or_default();
+            writeln!(out, "  {name:<42}   -  {reason}")?;
+            continue;
+        };
+        let ratio = |ratio: Option<f64>| match ratio {
+            Some(ratio) => format!("{:>9}", significant(ratio)),
+            None => format!("{:>9}", "?"),
+        };
+        let figures = [
+            is.by_objective,
+            Some(is.faster),
+            is.at_equal_area,
+            is.at_equal_power,
+            is.at_equal_cost,
+        ];
+        writeln!(out, "  {name:<42}{}", figures.map(ratio).concat())?;
+        if let Some(entry) = &baseline.entry {
+            writeln!(out, "    {}", chip_line(&entry.chip))?;
+        }
+    }
+    let per = "per mm² of silicon, watt of design power and dollar to make one chip: at equal area, \
+               power and cost. The same devices and batch; chips of the space within the same budget, \
+               parts in their own network.";
+    for line in wrapped(per, 98).lines() {
+        writeln!(out, "  {line}")?;
     }
     writeln!(out)
 }

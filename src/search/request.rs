@@ -70,6 +70,13 @@ pub struct Request<S = DesignSpace> {
     pub exhaustive: bool,
     /// The most that a device may draw on average, in watts.
     pub power_cap_w: Option<f64>,
+    /// Parts that the best searched chip is compared with, besides the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baselines: Vec<Source>,
+    /// Whether it is told how the best searched chip changes with the budget, what is asked, and how
+    /// much worse it may be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub why: bool,
 }
 
 /// A model to train.

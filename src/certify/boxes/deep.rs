@@ -3,6 +3,8 @@
 
 use rayon::prelude::*;
 
+use crate::compare::STOPPED;
+use crate::compare::chips::Comparison;
 use crate::hardware::chip::CHIP_KNOBS;
 use crate::hardware::chip::N_CHIP_KNOBS;
 use crate::search::Observer;
@@ -13,16 +15,21 @@ use crate::search::boxes::Value;
 use crate::search::boxes::Why;
 use crate::search::boxes::trimmed;
 use crate::search::chips::ByObjective;
+use crate::search::chips::ChipBaseline;
+use crate::search::chips::ChipEntry;
 use crate::search::chips::ChipEvaluator;
 use crate::search::chips::ChipOutcome;
+use crate::search::chips::ChipPoint;
 use crate::search::chips::Nearly;
 
 use super::super::claims::FalseClaim;
+use super::super::claims::equal;
 use super::super::claims::require;
 use super::super::deep::Unsolved;
 use super::ground::ChipQuestion;
 use super::judged::Claim;
 use super::judged::JudgedChips;
+use super::judged::judge;
 use super::rows::Row;
 
 /// Evaluates every corner and every point of the certificate once more, and every told chip; how many
@@ -67,6 +74,7 @@ pub fn solve(
         }
     }
     told(&evaluator, outcome)?;
+    compared(&evaluator, question, outcome, observer)?;
     Ok(solved)
 }
 
@@ -111,16 +119,50 @@ fn again(
     }
 }
 
+/// Baselines are those that the solvers find, and the best on their chips.
+fn compared(
+    evaluator: &ChipEvaluator,
+    question: &ChipQuestion,
+    outcome: &ChipOutcome,
+    observer: &dyn Observer,
+) -> Result<(), Unsolved> {
+    let Some(winner) = outcome.winner.as_ref().filter(|_| !outcome.baselines.is_empty()) else {
+        return Ok(());
+    };
+    let (judge, point) = (judge(question, &outcome.models), place(evaluator, winner));
+    let models = 0..outcome.models.len();
+    let found = models.filter_map(|model| evaluator.best(model, &point));
+    let standings = found.map(|best| best.chosen.standing).collect();
+    let again = Comparison { evaluator, judge: &judge, winner: point, standings };
+    let again = again.baselines(&question.parts, observer);
+    for (at, (said, found)) in outcome.baselines.iter().zip(&again).enumerate() {
+        let reason = |one: &ChipBaseline| one.reason.clone();
+        if reason(found).as_deref() == Some(STOPPED) {
+            return Err(Unsolved::Stopped);
+        }
+        if reason(said).as_deref() == Some(STOPPED) {
+            continue;
+        }
+        equal(&format!("baselines[{at}]"), said, found)?;
+    }
+    Ok(())
+}
+
+/// Where a told chip stands, whose knobs were judged before.
+fn place(evaluator: &ChipEvaluator, entry: &ChipEntry) -> ChipPoint {
+    let grid = &evaluator.setup.grid;
+    std::array::from_fn(|at| {
+        let value = entry.chip.knobs.get(CHIP_KNOBS[at].name);
+        let place = value.and_then(|value| grid.values(at).binary_search(value).ok());
+        place.and_then(|place| u16::try_from(place).ok()).unwrap_or(0)
+    })
+}
+
 /// Told plans are the best on their chips.
 fn told(evaluator: &ChipEvaluator, outcome: &ChipOutcome) -> Result<(), Unsolved> {
     let near = outcome.near_winners.iter().map(|near| &near.entry);
     for entry in outcome.winner.iter().chain(&outcome.top).chain(near) {
-        let setup = evaluator.setup;
-        let point = std::array::from_fn(|at| {
-            let value = entry.chip.knobs.get(CHIP_KNOBS[at].name);
-            let place = value.and_then(|value| setup.grid.values(at).binary_search(value).ok());
-            place.and_then(|place| u16::try_from(place).ok()).unwrap_or(0)
-        });
+        let point = place(evaluator, entry);
         for (model, result) in entry.results.iter().enumerate() {
             let best = evaluator.best(model, &point);
             let found = best.map_or(0.0, |best| best.chosen.standing.time.seconds());

@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use crate::compare::chips::RealPart;
 use crate::hardware::DesignSpace;
 use crate::hardware::Physics;
 use crate::hardware::chip::ChipSpace;
@@ -24,6 +25,8 @@ pub struct ChipQuestion {
     /// The request, its grid and its models.
     pub setup: ChipSetup,
     references: crate::compare::References,
+    /// What winners are compared with besides chips of the space.
+    pub parts: Vec<RealPart>,
     /// By links.
     questions: Vec<OnceLock<Result<Question, String>>>,
     /// By links, then by stacks.
@@ -37,7 +40,11 @@ impl ChipQuestion {
     ///
     /// # Errors
     /// Which model cannot be trained so.
-    pub fn new(setup: ChipSetup, references: crate::compare::References) -> Result<Self, String> {
+    pub fn new(
+        setup: ChipSetup,
+        references: crate::compare::References,
+        parts: Vec<RealPart>,
+    ) -> Result<Self, String> {
         let place = |name| knob_place(name).expect("a knob of chips");
         let (links, stacks) = (place("links"), place("stacks"));
         let lens = setup.grid.lens().map(usize::from);
@@ -48,6 +55,7 @@ impl ChipQuestion {
                 .collect(),
             setup,
             references,
+            parts,
             links,
             stacks,
         };
@@ -84,6 +92,17 @@ impl ChipQuestion {
             let shapes = Shapes { arrays, memories: &memories, sample: &sample };
             Bounds::prepared(self.question(point), &shapes)
         })
+    }
+
+    /// What a part that is not of the space is judged by, in its own physics.
+    ///
+    /// # Errors
+    /// Which model cannot be trained so.
+    pub fn of_part(&self, part: &RealPart) -> Result<Question, String> {
+        let mut request = without_space(&self.setup.request);
+        request.hardware.name.clone_from(&part.name);
+        let (models, physics) = (&self.setup.models, part.physics.clone());
+        Question::of_request(&request, models, physics, self.references.clone())
     }
 
     /// The memory of the chip at a point.
@@ -135,5 +154,7 @@ fn without_space(request: &Request<ChipSpace>) -> Request {
         pareto: request.pareto,
         exhaustive: request.exhaustive,
         power_cap_w: request.power_cap_w,
+        baselines: Vec::new(),
+        why: false,
     }
 }

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use crate::hardware::chip::CHIP_KNOBS;
 use crate::hardware::chip::ChipKnobs;
+use crate::plan::StrategySpace;
 use crate::report::boxes_csv;
 use crate::search::Certainty;
 use crate::search::Judge;
@@ -108,13 +109,13 @@ pub fn check(
     if let Some(stranger) = rows.iter().find(|row| !known(row)) {
         return Err(FalseClaim::new(stranger.claim("proves"), &stranger.proves, "no claim"));
     }
-    verified.plans = judging.told()?;
+    verified.plans = judging.told()? + judging.baselines()?;
     judging.proof(&rows)?;
     Ok(JudgedChips { verified, rows, claims })
 }
 
 /// How chips are compared, each model's own best as the answer tells it.
-fn judge(question: &ChipQuestion, facts: &[ModelFacts]) -> Judge {
+pub(super) fn judge(question: &ChipQuestion, facts: &[ModelFacts]) -> Judge {
     let request = &question.setup.request;
     let sequences = request.global_batch as f64;
     let stakes = request.models.iter().zip(facts).map(|(model, facts)| Stake {
@@ -131,11 +132,12 @@ fn judge(question: &ChipQuestion, facts: &[ModelFacts]) -> Judge {
     }
 }
 
-struct Judging<'a> {
-    question: &'a ChipQuestion,
-    outcome: &'a ChipOutcome,
+/// An answer while it is judged.
+pub(super) struct Judging<'a> {
+    pub(super) question: &'a ChipQuestion,
+    pub(super) outcome: &'a ChipOutcome,
     stopped: bool,
-    judge: Judge,
+    pub(super) judge: Judge,
 }
 
 impl Judging<'_> {
@@ -209,7 +211,7 @@ impl Judging<'_> {
     }
 
     /// Where a told chip stands in the grid.
-    fn point(&self, path: &str, entry: &ChipEntry) -> Result<ChipPoint, FalseClaim> {
+    pub(super) fn point(&self, path: &str, entry: &ChipEntry) -> Result<ChipPoint, FalseClaim> {
         let grid = &self.question.setup.grid;
         let mut point = [0; CHIP_KNOBS.len()];
         for (at, knob) in CHIP_KNOBS.iter().enumerate() {
@@ -237,11 +239,22 @@ impl Judging<'_> {
     }
 
     /// How every model does on a told chip, rebuilt from its plan.
-    fn held(
+    pub(super) fn held(
         &self,
         path: &str,
         entry: &ChipEntry,
         point: &ChipPoint,
+    ) -> Result<Vec<Standing>, FalseClaim> {
+        self.held_from(path, entry, point, &self.question.setup.request.strategies)
+    }
+
+    /// The same where strategies were chosen from another space.
+    fn held_from(
+        &self,
+        path: &str,
+        entry: &ChipEntry,
+        point: &ChipPoint,
+        space: &StrategySpace,
     ) -> Result<Vec<Standing>, FalseClaim> {
         let setup = &self.question.setup;
         let knobs: ChipKnobs = setup.knobs(point);
@@ -254,7 +267,6 @@ impl Judging<'_> {
         results
             .map(|(model, facts)| {
                 let path = format!("{path}.results[{model}]");
-                let space = &setup.request.strategies;
                 let held = result::check(&path, question, (model, space), &chip, facts)?;
                 let cap = setup.request.power_cap_w;
                 let power = held.standing.average_power(held.devices);
@@ -318,7 +330,7 @@ impl Judging<'_> {
     }
 
     /// Whether the budget allows the chip at a point.
-    fn fits(&self, point: &ChipPoint) -> bool {
+    pub(super) fn fits(&self, point: &ChipPoint) -> bool {
         let grid = &self.question.setup.grid;
         grid.budget.allows(&grid.chip(point).chip(&grid.technology), &grid.technology)
     }
@@ -426,23 +438,36 @@ impl Judging<'_> {
         let near = outcome.near_winners.iter().enumerate();
         entries.extend(near.map(|(at, near)| (format!("near_winners[{at}].entry"), &near.entry)));
         for (path, entry) in &entries {
-            let point = self.point(path, entry)?;
-            let grid = &setup.grid;
-            let chip = grid.chip(&point).chip(&grid.technology);
-            let refused = grid.budget.check(&chip, &grid.technology).err();
-            let why = refused.map_or_else(String::new, |reason| reason.to_string());
-            require(refused.is_none(), format!("{path}.chip"), "within the budget", why)?;
-            let facts = chip_facts(setup, &point).ok_or_else(|| {
-                FalseClaim::new(format!("{path}.chip"), "a chip", "one that cannot be made")
-            })?;
-            equal(&format!("{path}.chip"), &entry.chip, &facts)?;
-            let standings = self.held(path, entry, &point)?;
-            let taken = self.footprint(&point).unwrap_or_default();
-            let merit = self.judge.merit(&standings, taken, Certainty::Fact);
-            equal(&format!("{path}.value"), &entry.value, &self.judge.figure(merit.value))?;
+            self.told_chip(path, entry, &setup.request.strategies)?;
         }
         self.winner()?;
         Ok(entries.len() * outcome.models.len())
+    }
+
+    /// Judges what is told of a chip of the space, whose strategies were chosen from `space`; where it
+    /// stands, and how it trains every model.
+    pub(super) fn told_chip(
+        &self,
+        path: &str,
+        entry: &ChipEntry,
+        space: &StrategySpace,
+    ) -> Result<(ChipPoint, Vec<Standing>), FalseClaim> {
+        let setup = &self.question.setup;
+        let point = self.point(path, entry)?;
+        let grid = &setup.grid;
+        let chip = grid.chip(&point).chip(&grid.technology);
+        let refused = grid.budget.check(&chip, &grid.technology).err();
+        let why = refused.map_or_else(String::new, |reason| reason.to_string());
+        require(refused.is_none(), format!("{path}.chip"), "within the budget", why)?;
+        let facts = chip_facts(setup, &point).ok_or_else(|| {
+            FalseClaim::new(format!("{path}.chip"), "a chip", "one that cannot be made")
+        })?;
+        equal(&format!("{path}.chip"), &entry.chip, &facts)?;
+        let standings = self.held_from(path, entry, &point, space)?;
+        let taken = self.footprint(&point).unwrap_or_default();
+        let merit = self.judge.merit(&standings, taken, Certainty::Fact);
+        equal(&format!("{path}.value"), &entry.value, &self.judge.figure(merit.value))?;
+        Ok((point, standings))
     }
 
     /// Judges what follows from the winner.

@@ -4,6 +4,7 @@
 //! plans is rebuilt from their knobs and decisions. What rests on an exact evaluation alone (corners,
 //! points) is compared with the bound that is written a second time, and solved again by [`deep`].
 
+mod compared;
 pub mod deep;
 mod ground;
 mod judged;

@@ -164,15 +164,20 @@ impl Making {
             glb,
             glb_bytes_per_cycle: physics.glb.read.max(physics.glb.write),
             clock_mhz: physics.clock.as_hertz().div_ceil(1_000_000),
-            memory: OffChipMemory {
-                generation: self.generation,
-                sites: self.sites,
-                stacks: self.stacks,
-                // A part may offer less than its stacks hold, and a design that was turned more.
-                size: (self.stack * self.stacks).max(design.hbm),
-                bandwidth: physics.hbm.of(design.hbm),
-            },
+            memory: self.memory(design, physics),
             links_gb_per_s: self.links_gb_per_s,
+        }
+    }
+
+    /// The memory around a design made so.
+    pub fn memory(&self, design: &Design, physics: &Physics) -> OffChipMemory {
+        OffChipMemory {
+            generation: self.generation,
+            sites: self.sites,
+            stacks: self.stacks,
+            // A part may offer less than its stacks hold, and a design that was turned more.
+            size: (self.stack * self.stacks).max(design.hbm),
+            bandwidth: physics.hbm.of(design.hbm),
         }
     }
 

@@ -5,6 +5,7 @@
 //! that prove it. What the links of a chip lead to is a property of the chip: a [`ChipEvaluator`] has
 //! one ground for each value of the links.
 
+mod beside;
 mod evaluator;
 mod facts;
 mod near;
@@ -14,8 +15,10 @@ pub mod sentences;
 mod setup;
 mod survey;
 
+pub use beside::trained_beside;
 pub use evaluator::ChipEvaluator;
 pub use evaluator::Ground;
+pub use evaluator::has_corners;
 pub use facts::chip_facts;
 pub use facts::limits;
 pub use near::NearFigure;
@@ -23,12 +26,16 @@ pub use near::Nearly;
 pub use objective::ByObjective;
 pub use outcome::Binding;
 pub use outcome::BoxProof;
+pub use outcome::ChipBaseline;
 pub use outcome::ChipEntry;
 pub use outcome::ChipFacts;
 pub use outcome::ChipOutcome;
 pub use outcome::ClosedBy;
 pub use outcome::NearWinner;
 pub use outcome::Part;
+pub use outcome::PartEntry;
+pub use outcome::PartFacts;
+pub use outcome::WinnerIs;
 pub use setup::ChipSetup;
 pub use setup::NoChip;
 pub use survey::ChipSurvey;

@@ -42,6 +42,10 @@ pub struct ChipOutcome {
     pub top: Vec<ChipEntry>,
     /// Chips nearly as good that take less.
     pub near_winners: Vec<NearWinner>,
+    /// What the winner is compared with.
+    pub baselines: Vec<ChipBaseline>,
+    /// What ended comparisons early, where the search itself had ended.
+    pub comparisons_stopped_by: Option<String>,
     /// Why the winner is believed.
     pub proof: BoxProof,
 }
@@ -126,6 +130,73 @@ pub struct NearWinner {
     pub entry: ChipEntry,
     /// Boxes that prove it.
     pub certificate_entries: usize,
+}
+
+/// What the winner is compared with, on as many devices and with the same batch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct ChipBaseline {
+    pub name: String,
+    pub description: String,
+    /// A chip of the space.
+    pub entry: Option<ChipEntry>,
+    /// A part that is not of the space.
+    pub part: Option<PartEntry>,
+    /// Why there is neither.
+    pub reason: Option<String>,
+    pub winner_is: Option<WinnerIs>,
+}
+
+/// A part with the best way to train each model on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartEntry {
+    /// The part.
+    pub part: PartFacts,
+    /// Its value by the objective; `None` where that asks for what is not known of it.
+    pub value: Option<f64>,
+    /// One for each model.
+    pub results: Vec<ModelResult>,
+}
+
+/// A part in figures, the public ones where they are known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct PartFacts {
+    pub name: String,
+    pub peak_flops_per_s: f64,
+    pub hbm_bytes: u64,
+    pub hbm_bytes_per_s: u64,
+    /// All of its dies.
+    pub silicon_mm2: Option<f64>,
+    pub tdp_w: Option<f64>,
+    /// To make one.
+    pub cost_usd: Option<f64>,
+    /// What one is sold for, where that is public.
+    pub price_usd: Option<f64>,
+    /// Over its years in service, counted as the request counts chips.
+    pub ownership_usd: Option<f64>,
+    pub carbon_kg: Option<f64>,
+    /// Which of these are public; the others follow from the model of chips.
+    pub public: Vec<String>,
+}
+
+/// How many times better a winner is than something else; above 1 it is better.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WinnerIs {
+    /// By the objective; `None` where the objective asks for what is not known of the other.
+    pub by_objective: Option<f64>,
+    /// In sequences per second of as many devices.
+    pub faster: f64,
+    /// The same for each square millimetre of silicon.
+    pub at_equal_area: Option<f64>,
+    /// The same for each watt of design power.
+    pub at_equal_power: Option<f64>,
+    /// The same for each dollar that a chip costs to make.
+    pub at_equal_cost: Option<f64>,
 }
 
 /// Why the winner is believed to be the best.

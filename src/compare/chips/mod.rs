@@ -1,8 +1,33 @@
 //! From what was surveyed of chips to what is answered: the winner in full, what binds it, chips nearly
-//! as good, and the proof.
+//! as good, the proof, and what the winner is compared with.
+
+mod baselines;
+mod operators;
+mod parts;
+
+pub use baselines::Comparison;
+pub use baselines::N_OF_SPACE;
+pub use baselines::NETWORK_ENDS;
+pub use baselines::NO_PLAN;
+pub use baselines::NO_SUCH_CHIP;
+pub use baselines::SEVERAL_MODELS;
+pub use baselines::described;
+pub use baselines::expert_space_of;
+pub use baselines::given;
+pub use baselines::value_of;
+pub use operators::Given;
+pub use operators::OperatorsAlone;
+pub use parts::Beside;
+pub use parts::PartFile;
+pub use parts::RealPart;
+pub use parts::Takes;
+pub use parts::USUAL_PARTS;
+pub use parts::winner_is;
 
 use crate::search::Certainty;
+use crate::search::Judge;
 use crate::search::ModelFacts;
+use crate::search::Observer;
 use crate::search::boxes::Why;
 use crate::search::chips::BoxProof;
 use crate::search::chips::ChipEntry;
@@ -27,14 +52,14 @@ pub fn chip_outcome(
     let setup = evaluator.setup;
     let kept = &survey.walk.kept;
     let entries: Vec<ChipEntry> =
-        kept.iter().filter_map(|kept| entry(evaluator, survey, &kept.point)).collect();
+        kept.iter().filter_map(|kept| told(evaluator, survey, &kept.point)).collect();
     let winner = entries.first().cloned();
     let near = survey.near.iter().filter_map(|(least, walk)| {
         let best = walk.kept.first()?;
         Some(NearWinner {
             least: *least,
             within: NEARLY_PER_MILLE as f64 / 1000.0,
-            entry: entry(evaluator, survey, &best.point)?,
+            entry: told(evaluator, survey, &best.point)?,
             certificate_entries: walk.closed.len(),
         })
     });
@@ -55,6 +80,8 @@ pub fn chip_outcome(
         limited_by: winner.as_ref().map_or_else(Vec::new, limits),
         top: if setup.request.top > 1 { entries } else { Vec::new() },
         near_winners: near.collect(),
+        baselines: Vec::new(),
+        comparisons_stopped_by: None,
         proof: proof(evaluator, survey, stopped_by),
         winner,
     }
@@ -77,8 +104,33 @@ fn models(evaluator: &ChipEvaluator, survey: &ChipSurvey) -> Vec<ModelFacts> {
     .collect()
 }
 
-/// A chip in full; `None` where nothing fits on it.
-fn entry(evaluator: &ChipEvaluator, survey: &ChipSurvey, point: &ChipPoint) -> Option<ChipEntry> {
+/// The same answer, its winner compared with others.
+pub fn with_baselines(
+    outcome: ChipOutcome,
+    (evaluator, survey): (&ChipEvaluator, &ChipSurvey),
+    parts: &[RealPart],
+    observer: &dyn Observer,
+) -> ChipOutcome {
+    let Some(best) = survey.walk.kept.first() else { return outcome };
+    let comparison = Comparison {
+        evaluator,
+        judge: &survey.judge,
+        winner: best.point,
+        standings: best.found.iter().map(|chosen| chosen.standing).collect(),
+    };
+    ChipOutcome { baselines: comparison.baselines(parts, observer), ..outcome }
+}
+
+fn told(evaluator: &ChipEvaluator, survey: &ChipSurvey, point: &ChipPoint) -> Option<ChipEntry> {
+    entry(evaluator, &survey.judge, point).map(|(entry, _)| entry)
+}
+
+/// A chip in full, and how it trains each model; `None` where nothing fits on it.
+fn entry(
+    evaluator: &ChipEvaluator,
+    judge: &Judge,
+    point: &ChipPoint,
+) -> Option<(ChipEntry, Vec<Standing>)> {
     let setup = evaluator.setup;
     let chip = evaluator.chip(point)?;
     let models = 0..setup.models.len();
@@ -90,9 +142,9 @@ fn entry(evaluator: &ChipEvaluator, survey: &ChipSurvey, point: &ChipPoint) -> O
         results.push(evaluator.planner(model, point).result(&chip, &best));
     }
     let taken = setup.footprint(&setup.knobs(point))?;
-    let merit = survey.judge.merit(&standings, taken, Certainty::Fact);
-    let value = survey.judge.figure(merit.value);
-    Some(ChipEntry { chip: chip_facts(setup, point)?, value, results })
+    let merit = judge.merit(&standings, taken, Certainty::Fact);
+    let value = judge.figure(merit.value);
+    Some((ChipEntry { chip: chip_facts(setup, point)?, value, results }, standings))
 }
 
 fn proof(evaluator: &ChipEvaluator, survey: &ChipSurvey, stopped_by: Option<&str>) -> BoxProof {
