@@ -149,8 +149,7 @@ fn lies_about_baselines_are_found() {
             o.baselines[2].entry.as_mut().unwrap().results[0].throughput_sequences_per_s *= 0.5;
         }),
         ("links that were not given", |o| {
-            let winner = o.winner.clone();
-            o.baselines[1].entry = winner;
+            o.baselines[1].entry = o.baselines[0].entry.clone();
         }),
         ("what fits does not", |o| {
             o.baselines[3].part = None;

@@ -1,0 +1,355 @@
+//! How the best chip changes with what is asked: with more or less of each budget, by other objectives,
+//! and where chips may be a little worse. Every answer is found by the same walk and proved by its own
+//! boxes; times that are known are not found again.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::hardware::chip::Budget;
+use crate::hardware::chip::N_CHIP_KNOBS;
+use crate::search::Judge;
+use crate::search::Objective;
+use crate::search::Observer;
+use crate::search::boxes::BoxProblem;
+use crate::search::boxes::Corner;
+use crate::search::boxes::Evaluation;
+use crate::search::boxes::Kept;
+use crate::search::boxes::Value;
+use crate::search::boxes::walk;
+use crate::strategy::Chosen;
+use crate::units::Area;
+use crate::units::Money;
+use crate::units::Power;
+
+use super::ChipPoint;
+use super::ChipRegion;
+use super::evaluator::ChipEvaluator;
+use super::near::NearFigure;
+use super::near::Nearly;
+use super::objective::ByObjective;
+use super::survey::ChipSurvey;
+use super::survey::ChipWalk;
+use super::survey::nearly_as_good_as;
+
+/// By how many thousandths chips may be worse, besides the usual twenty.
+pub const OTHER_NEAR_PER_MILLE: [u128; 2] = [10, 50];
+
+/// Chips are counted that are worse by at most so many thousandths.
+pub const COUNTED_PER_MILLE: u128 = 10;
+
+/// Looks at boxes before counting ends with an interval.
+const MOST_LOOKS: usize = 64;
+
+/// Percents by which budgets are changed.
+pub const BUDGET_STEPS: [i64; 6] = [-20, -10, -5, 5, 10, 20];
+
+/// Something that a budget limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limited {
+    /// The die.
+    Area,
+    /// Thermal design power.
+    Tdp,
+    /// What one chip costs to make.
+    Price,
+}
+
+impl Limited {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Area, Self::Tdp, Self::Price];
+
+    /// The word that tables have for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Area => "area",
+            Self::Tdp => "tdp",
+            Self::Price => "price",
+        }
+    }
+}
+
+/// A budget of which one limit is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BudgetStep {
+    /// Which limit.
+    pub limited: Limited,
+    /// By how many percent.
+    pub percent: i64,
+    /// The whole budget.
+    pub budget: Budget,
+}
+
+impl BudgetStep {
+    /// All steps of a budget; a limit that there is not cannot be changed.
+    pub fn all(budget: &Budget) -> Vec<Self> {
+        let limited = Limited::ALL.into_iter();
+        let limited = limited.filter(|one| *one != Limited::Price || budget.price.is_some());
+        let steps = |one: Limited| BUDGET_STEPS.into_iter().map(move |percent| (one, percent));
+        let changed = |value: u64, percent: i64| {
+            let part = u128::from(u64::try_from(100 + percent).unwrap_or(0));
+            u64::try_from(u128::from(value) * part / 100).unwrap_or(u64::MAX)
+        };
+        limited
+            .flat_map(steps)
+            .map(|(limited, percent)| {
+                let mut step = *budget;
+                match limited {
+                    Limited::Area => step.area = Area(changed(budget.area.0, percent)),
+                    Limited::Tdp => step.tdp = Power(changed(budget.tdp.0, percent)),
+                    Limited::Price => {
+                        step.price = budget.price.map(|price| Money(changed(price.0, percent)));
+                    }
+                }
+                Self { limited, percent, budget: step }
+            })
+            .collect()
+    }
+
+    /// What rows of certificates are called that prove its best.
+    pub fn word(&self) -> String {
+        format!("{} {:+} %", self.limited.word(), self.percent)
+    }
+
+    /// The changed limit, in mm², W or dollars.
+    pub fn limit(&self) -> f64 {
+        match self.limited {
+            Limited::Area => self.budget.area.square_millimetres(),
+            Limited::Tdp => self.budget.tdp.watts(),
+            Limited::Price => self.budget.price.map_or(0.0, Money::dollars),
+        }
+    }
+}
+
+/// What rows of certificates are called that prove a chip nearly as good.
+pub fn near_word(figure: NearFigure, per_mille: u128) -> String {
+    format!("{} within {} %", figure.word(), per_mille / 10)
+}
+
+/// What rows of certificates are called by which chips are counted.
+pub fn counted_word() -> String {
+    format!("count within {} %", COUNTED_PER_MILLE / 10)
+}
+
+/// Objectives that compare the same plans, those of the least time, each with its name.
+pub const TIMED: [(&str, Objective); 4] = [
+    ("throughput", Objective::Throughput),
+    ("throughput-per-area", Objective::ThroughputPerArea),
+    ("cost-per-token", Objective::CostPerToken),
+    ("carbon-per-token", Objective::CarbonPerToken),
+];
+
+/// The objectives whose winners are told beside that of a request: of one model, and only those that
+/// compare the same plans.
+pub fn other_objectives(objective: Objective, models: usize) -> Vec<(&'static str, Objective)> {
+    if models > 1 || objective == Objective::EnergyPerToken {
+        return Vec::new();
+    }
+    TIMED.into_iter().filter(|(_, other)| *other != objective).collect()
+}
+
+/// Chips under another budget than that of the request.
+pub struct WithBudget<'a> {
+    /// Their values.
+    pub objective: &'a ByObjective<'a>,
+    /// What they may take.
+    pub budget: Budget,
+}
+
+impl BoxProblem<N_CHIP_KNOBS> for WithBudget<'_> {
+    type Found = Vec<Chosen>;
+
+    fn lens(&self) -> [u16; N_CHIP_KNOBS] {
+        self.objective.lens()
+    }
+    fn proved(&self) -> [bool; N_CHIP_KNOBS] {
+        self.objective.proved()
+    }
+    fn blind(&self) -> [bool; N_CHIP_KNOBS] {
+        self.objective.blind()
+    }
+    fn rises(&self) -> bool {
+        self.objective.rises()
+    }
+    fn fits(&self, point: &ChipPoint) -> bool {
+        let grid = &self.objective.evaluator.setup.grid;
+        self.budget.allows(&grid.chip(point).chip(&grid.technology), &grid.technology)
+    }
+    fn bound(&self, region: &ChipRegion) -> Option<Value> {
+        self.objective.bound(region)
+    }
+    fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
+        self.objective.corner(region, limit)
+    }
+    fn strength(&self, value: Value, worst: Value) -> f64 {
+        self.objective.strength(value, worst)
+    }
+    fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
+        self.objective.evaluate(point, limit)
+    }
+}
+
+/// All chips whose value is no worse than a limit: others count as nothing.
+pub struct NoWorse<'a> {
+    /// Their values.
+    pub objective: &'a ByObjective<'a>,
+    /// The worst value that will do.
+    pub limit: u128,
+}
+
+impl NoWorse<'_> {
+    fn asked(&self) -> Value {
+        Value { first: self.limit, second: u128::MAX }
+    }
+}
+
+impl BoxProblem<N_CHIP_KNOBS> for NoWorse<'_> {
+    type Found = Vec<Chosen>;
+
+    fn lens(&self) -> [u16; N_CHIP_KNOBS] {
+        self.objective.lens()
+    }
+    fn proved(&self) -> [bool; N_CHIP_KNOBS] {
+        self.objective.proved()
+    }
+    fn blind(&self) -> [bool; N_CHIP_KNOBS] {
+        self.objective.blind()
+    }
+    fn rises(&self) -> bool {
+        self.objective.rises()
+    }
+    fn fits(&self, point: &ChipPoint) -> bool {
+        self.objective.fits(point)
+    }
+    fn bound(&self, region: &ChipRegion) -> Option<Value> {
+        self.objective.bound(region).filter(|value| value.first <= self.limit)
+    }
+    fn corner(&self, region: &ChipRegion, _: Option<Value>) -> Corner {
+        match self.objective.corner(region, Some(self.asked())) {
+            Corner::Least(value) if value.first <= self.limit => Corner::Least(value),
+            _ => Corner::Nothing,
+        }
+    }
+    fn strength(&self, value: Value, _: Value) -> f64 {
+        value.first as f64 / (self.limit as f64).max(1.0)
+    }
+    fn evaluate(&self, point: &ChipPoint, _: Option<Value>) -> Evaluation<Vec<Chosen>> {
+        match self.objective.evaluate(point, Some(self.asked())) {
+            Evaluation::Found(value, found) if value.first <= self.limit => {
+                Evaluation::Found(value, found)
+            }
+            _ => Evaluation::Nothing,
+        }
+    }
+}
+
+/// What is known of how the best chip changes.
+#[derive(Clone, Debug)]
+pub struct WhySurvey {
+    /// By thousandths, then by what nearly as good ones take.
+    pub near: Vec<(u128, NearFigure, ChipWalk)>,
+    /// Chips that are nearly as good; open boxes where counting ended before.
+    pub counted: ChipWalk,
+    /// By step of a budget; none where the winner itself keeps within a smaller one.
+    pub budgets: Vec<(BudgetStep, Option<ChipWalk>)>,
+    /// By other objective, in the order of [`other_objectives`].
+    pub objectives: Vec<(&'static str, Judge, ChipWalk)>,
+    /// Whether nothing but counting was ended early.
+    pub complete: bool,
+}
+
+/// Searches all of it; `None` where nothing was found to begin with.
+pub fn survey_why(
+    evaluator: &ChipEvaluator,
+    survey: &ChipSurvey,
+    observer: &dyn Observer,
+) -> Option<WhySurvey> {
+    let setup = evaluator.setup;
+    let best = survey.walk.kept.first()?;
+    let models: Vec<usize> = (0..setup.models.len()).collect();
+    let of = |judge| ByObjective { evaluator, models: models.clone(), judge };
+    let problem = of(&survey.judge);
+    let whole = ChipRegion::whole(setup.grid.lens());
+    let near = OTHER_NEAR_PER_MILLE.into_iter().flat_map(|per_mille| {
+        NearFigure::ALL.into_iter().map(move |figure| (per_mille, figure))
+    });
+    let near = near.map(|(per_mille, figure)| {
+        let limit = nearly_as_good_as(best.value.first, per_mille);
+        let near = Nearly { objective: &problem, limit, figure };
+        let value = near.evaluated(&best.point);
+        let known = value.map(|value| Kept { value, ..best.clone() }).into_iter().collect();
+        (per_mille, figure, walk(&near, whole, (1, known), &near_word(figure, per_mille), observer))
+    });
+    let near: Vec<(u128, NearFigure, ChipWalk)> = near.collect();
+    let budgets = BudgetStep::all(&setup.grid.budget).into_iter().map(|step| {
+        let other = WithBudget { objective: &problem, budget: step.budget };
+        let fits = other.fits(&best.point);
+        if fits && step.percent < 0 {
+            return (step, None);
+        }
+        let known = if fits { vec![best.clone()] } else { Vec::new() };
+        (step, Some(walk(&other, whole, (1, known), &step.word(), observer)))
+    });
+    let budgets: Vec<(BudgetStep, Option<ChipWalk>)> = budgets.collect();
+    let objectives = other_objectives(setup.request.objective, models.len());
+    let objectives = objectives.into_iter().map(|(name, objective)| {
+        let judge = Judge { objective, ..survey.judge.clone() };
+        let walked = {
+            let problem = of(&judge);
+            let known = match problem.evaluate(&best.point, None) {
+                Evaluation::Found(value, _) => vec![Kept { value, ..best.clone() }],
+                _ => Vec::new(),
+            };
+            walk(&problem, whole, (1, known), name, observer)
+        };
+        (name, judge, walked)
+    });
+    let objectives: Vec<(&'static str, Judge, ChipWalk)> = objectives.collect();
+    let limit = nearly_as_good_as(best.value.first, COUNTED_PER_MILLE);
+    let counting = Counting { observer, looks: std::sync::atomic::AtomicUsize::new(0) };
+    let no_worse = NoWorse { objective: &problem, limit };
+    let word = counted_word();
+    let counted = walk(&no_worse, whole, (usize::MAX, Vec::new()), &word, &counting);
+    let complete = near.iter().all(|(.., walk)| walk.complete())
+        && budgets.iter().all(|(_, walk)| walk.as_ref().is_none_or(ChipWalk::complete))
+        && objectives.iter().all(|(.., walk)| walk.complete())
+        && !observer.stops();
+    Some(WhySurvey { near, counted, budgets, objectives, complete })
+}
+
+/// Ends a walk after so many looks at what is known, which are the same on every machine.
+struct Counting<'a> {
+    observer: &'a dyn Observer,
+    looks: std::sync::atomic::AtomicUsize,
+}
+
+impl Observer for Counting<'_> {
+    fn begins(&self, what: &str) {
+        self.observer.begins(what);
+    }
+    fn evaluated(&self, what: &str, left: usize) {
+        self.looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.observer.evaluated(what, left);
+    }
+    fn stops(&self) -> bool {
+        self.looks.load(std::sync::atomic::Ordering::Relaxed) >= MOST_LOOKS || self.observer.stops()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_is_changed_alone() {
+        let budget = Budget { area: Area(1000), tdp: Power(200), price: None };
+        let steps = BudgetStep::all(&budget);
+        assert_eq!(steps.len(), 12);
+        assert_eq!((steps[0].word(), steps[0].budget.area), ("area -20 %".into(), Area(800)));
+        assert_eq!((steps[11].word(), steps[11].budget.tdp), ("tdp +20 %".into(), Power(240)));
+        assert_eq!(steps[11].budget.area, budget.area);
+        let priced = Budget { price: Some(Money(300)), ..budget };
+        let dearest = BudgetStep::all(&priced)[17];
+        assert_eq!((dearest.budget.price, dearest.limit()), (Some(Money(360)), 3.6));
+    }
+}
