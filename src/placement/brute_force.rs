@@ -8,6 +8,7 @@ use super::Found;
 use super::Problem;
 use super::Rank;
 use super::Usage;
+use super::fewest_devices;
 use super::noise::Noise;
 use super::solve;
 use crate::hardware::network::Level;
@@ -367,6 +368,30 @@ fn every_axis_agrees_with_brute_force() {
     let mut noise = Noise(0xA7E5);
     let solved = (0..2500).filter(|_| agrees(&instance_of_axes(&mut noise))).count();
     assert!((600..2400).contains(&solved), "{solved} of 2500 have a placement");
+}
+
+#[test]
+fn the_fewest_devices_are_those_of_trying_all_numbers() {
+    let mut noise = Noise(0xF17);
+    let mut met = [0; 2];
+    for _ in 0..600 {
+        let Instance { profile, job, choices } = instance_of_axes(&mut noise);
+        if job.time_model == TimeModel::Published {
+            continue;
+        }
+        let free = Choices { usage: Usage::Any, legal: None, chunks: 1..=1, ..choices };
+        let most = 24;
+        let fit_on = |devices: u64| {
+            let job = Job { devices, ..job.clone() };
+            brute_force(&Problem { profile: &profile, job: &job, choices: &free }).is_some()
+        };
+        let tried = (1..=most).find(|&devices| fit_on(devices));
+        let found = fewest_devices(&Problem { profile: &profile, job: &job, choices: &free });
+        let found = found.filter(|&devices| devices <= most);
+        assert_eq!(found, tried, "{profile:?} {job:?} {free:?}");
+        met[usize::from(profile.expert_devices.is_some())] += u32::from(tried.is_some());
+    }
+    assert!(met.iter().all(|&met| met > 50), "{met:?} with and without experts");
 }
 
 #[test]

@@ -548,7 +548,7 @@ pub(super) fn every_candidate(problem: &Problem, sums: &Sums, degrees: &Degrees)
 
 /// Copies of a pipeline are a multiple of this, so that the devices of a rank hold every expert
 /// equally often.
-fn copies_for_experts(profile: &Profile) -> u64 {
+pub(super) fn copies_for_experts(profile: &Profile) -> u64 {
     let sharers = profile.width * profile.context;
     profile.expert_devices.map_or(1, |owners| even_copies(owners, sharers))
 }

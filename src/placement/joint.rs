@@ -142,7 +142,7 @@ impl<'a, C: States> Joint<'a, C> {
     /// Whether memory alone tells if some cut of a shape fits.
     fn tells_what_fits(&self, shape: &Shape) -> bool {
         shape.schedule == PassOrder::OneForwardOneBackward
-            && self.runs.is_uniform()
+            && self.runs.tell_what_fits(shape.recompute)
             && self.problem.most_narrow() == 0
     }
 

@@ -254,11 +254,12 @@ pub fn fits(problem: &Problem) -> bool {
 /// Whether memory alone tells if a shape of one virtual stage per rank fits.
 fn tells_what_fits(problem: &Problem) -> bool {
     let Problem { profile, job, choices } = *problem;
+    let runs = stage_table::Runs::new(problem);
     job.time_model == TimeModel::OneForwardOneBackward
         && choices.cut == CutChoice::Best
         && profile.is_plain_chain()
         && problem.most_narrow() == 0
-        && stage_table::Runs::new(problem).is_uniform()
+        && choices.recompute.iter().all(|&recompute| runs.tell_what_fits(recompute))
 }
 
 /// Whether some cut of a shape fits, given that memory alone tells.

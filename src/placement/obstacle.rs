@@ -3,7 +3,9 @@
 use super::Choices;
 use super::Problem;
 use super::Usage;
+use super::choices::copies_for_experts;
 use super::every_shape;
+use crate::parallel::Order;
 use crate::parallel::frameworks::BrokenRule;
 use crate::parallel::zero::Zero;
 use crate::plan::Job;
@@ -119,48 +121,52 @@ pub fn fewest_devices(problem: &Problem) -> Option<u64> {
 /// The same where memory alone tells whether a shape fits.
 ///
 /// With more pipelines each has fewer micro-batches in flight, and more share: of every number of
-/// ranks the fewest pipelines that fit are found by halves.
+/// ranks the fewest pipelines that fit are found by halves, among those that hold every expert
+/// equally often.
 fn fewest_in_a_chain(problem: &Problem) -> Option<u64> {
-    let Problem { job, choices, .. } = *problem;
+    let Problem { profile, job, choices } = *problem;
+    let copies = copies_for_experts(profile);
     let per_rank = problem.devices_per_rank();
     let mut fewest: Option<u64> = None;
-    let most_ranks = problem.profile.n_layers().min(*choices.ranks.end());
-    let least = (*choices.data_parallel.start()).max(1);
-    let most = job.micro_batches.min(MOST_REPLICAS).min(*choices.data_parallel.end());
+    let most_ranks = profile.n_layers().min(*choices.ranks.end());
+    let least = (*choices.data_parallel.start()).max(1).div_ceil(copies);
+    let most = job.micro_batches.min(MOST_REPLICAS.max(copies)).min(*choices.data_parallel.end());
     for ranks in (*choices.ranks.start()).max(1)..=most_ranks {
         let each = per_rank * ranks as u64;
-        for &zero in &choices.zero[usize::from(ranks > 1)] {
-            for &recompute in &choices.recompute {
-                let room = fewest.map_or(u64::MAX, |known| (known - 1) / each);
-                let fits = |data_parallel: u64| {
-                    let recompute = match recompute {
-                        Recompute::AsNeeded => Recompute::EVERY_LAYER,
-                        other => other,
-                    };
-                    super::some_cut_fits(
-                        problem,
-                        Shape {
-                            data_parallel,
-                            ranks,
-                            schedule: PassOrder::OneForwardOneBackward,
-                            zero,
-                            shards: None,
-                            order: choices.orders[0],
-                            recompute,
-                        },
-                    )
-                };
-                let most = most.min(room);
-                if least > most || !fits(most) {
-                    continue;
-                }
-                let (mut few, mut enough) = (least - 1, most);
-                while few + 1 < enough {
-                    let middle = few.midpoint(enough);
-                    if fits(middle) { enough = middle } else { few = middle }
-                }
-                fewest = Some(enough * each);
+        let zeros = &choices.zero[usize::from(ranks > 1)];
+        let ways = zeros.iter().flat_map(|&zero| {
+            let shape = move |&recompute| Shape {
+                data_parallel: copies,
+                ranks,
+                schedule: PassOrder::OneForwardOneBackward,
+                zero,
+                shards: None,
+                order: choices.orders[0],
+                recompute: match recompute {
+                    Recompute::AsNeeded => Recompute::EVERY_LAYER,
+                    other => other,
+                },
+            };
+            choices.recompute.iter().map(shape)
+        });
+        for shape in ways {
+            let folds = |&order: &Order| Shape { order, ..shape }.folds(profile);
+            let Some(&order) = choices.orders.iter().find(|order| folds(order)) else { continue };
+            let fits = |times: u64| {
+                let data_parallel = times * copies;
+                super::some_cut_fits(problem, Shape { data_parallel, order, ..shape })
+            };
+            let room = fewest.map_or(u64::MAX, |known| (known - 1) / each);
+            let most = most.min(room) / copies;
+            if least > most || !fits(most) {
+                continue;
             }
+            let (mut few, mut enough) = (least - 1, most);
+            while few + 1 < enough {
+                let middle = few.midpoint(enough);
+                if fits(middle) { enough = middle } else { few = middle }
+            }
+            fewest = Some(enough * copies * each);
         }
     }
     fewest

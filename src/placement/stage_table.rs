@@ -10,6 +10,7 @@ use super::Problem;
 use super::States;
 use super::cut::StageCosts;
 use super::cut::StageFigures;
+use crate::plan::Recompute;
 use crate::plan::StageRules;
 
 /// The stages of a shape, of which so many are narrow.
@@ -97,8 +98,14 @@ impl Runs {
         !self.ends.is_empty()
     }
 
-    /// Whether all layers between the first and the last are of one kind: then layers that fit
-    /// somewhere fit in any later stage.
+    /// Whether memory alone tells what fits: where as much travels between any two layers of a chain,
+    /// of layers that fit in a stage any that follow each other fit in any later one. Where a stage
+    /// keeps what enters it and nothing else, what it keeps depends on where it begins.
+    pub(super) fn tell_what_fits(&self, recompute: Recompute) -> bool {
+        self.is_uniform() || self.tells_alike() && recompute != Recompute::Stage
+    }
+
+    /// Whether all layers between the first and the last are of one kind.
     pub(super) fn is_uniform(&self) -> bool {
         let n = self.kinds.len();
         n < 3 || self.ends.get(1).is_some_and(|&end| end + 1 >= n)
