@@ -27,7 +27,7 @@ const KNOBS: &str = "tensor_cores = [6, 16, 40]\nwidth = [64, 128]\ndepth = 128\
 fn setup(job: &str, chip: &str, search: &str) -> ChipSetup {
     let text = format!(
         "[[model]]\nname = \"bert-large\"\n[job]\ndevices = 8\nglobal_batch = 64\nmicro_batches = [2]\n\
-         {job}\n[chip]\n{chip}\n[space]\n{KNOBS}[search]\n{search}\n"
+         {job}\n[space]\n{KNOBS}{chip}\n[search]\n{search}\n"
     );
     let file = RequestFile::read(&text, "test").unwrap();
     ready_chips(&file, "test", &no_files).unwrap()
@@ -85,16 +85,16 @@ fn boxes_find_the_best_chip_of_small_spaces_by_every_objective_and_budget() {
     let cases = [
         ("", "", "top = 3"),
         ("", "", "objective = \"cost-per-token\""),
-        ("", "usd_per_gb_per_s = 85\nmargin = 0.8", "objective = \"cost-per-token\""),
+        ("", "[chip]\nusd_per_gb_per_s = 85\nmargin = 0.8", "objective = \"cost-per-token\""),
         ("", "", "objective = \"carbon-per-token\""),
         ("", "", "objective = \"throughput-per-area\""),
         ("", "", "objective = \"energy-per-token\""),
         ("", "", "power_cap_w = 150.0"),
         // Six stacks and many links have no edge on such a die.
-        ("", "area_mm2 = 500\ntdp_w = 300", ""),
-        ("", "price_usd = 1200", ""),
-        ("", "network = \"flat\"", ""),
-        ("", "network = \"2x4\"\nprocess_nm = 7", ""),
+        ("", "max_area_mm2 = 500\n[chip]\ntdp_w = 300", ""),
+        ("", "[chip]\nprice_usd = 1200", ""),
+        ("", "[chip]\nnetwork = \"flat\"", ""),
+        ("", "[chip]\nnetwork = \"2x4\"\nprocess_nm = 7", ""),
     ];
     for (job, chip, search) in cases {
         let setup = setup(job, chip, search);

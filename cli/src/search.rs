@@ -189,7 +189,7 @@ pub struct Asked {
     fix: Vec<String>,
     /// Choose a space, `chips` or `published` [default: chips], or change one knob of it, as
     /// width=32,64 or clock=1.4..1.8 (its values between both ends; powers of two in the published
-    /// space, which also knows `max_area_mm2=200` and `min_area_fraction=0.1`); repeat for several
+    /// space, which also knows `min_area_fraction=0.1`), or `max_area_mm2=200`; repeat for several
     #[arg(long, value_name = "NAME|KNOB=VALUES")]
     space: Vec<String>,
     #[command(flatten)]
@@ -206,7 +206,7 @@ struct ChipAsked {
     /// The generation of off-chip memory [default: hbm3e]
     #[arg(long, value_name = "NAME")]
     memory: Option<String>,
-    /// The largest die in mm² [default: 800]
+    /// The largest die in mm² [default: 800, of the published space the published limit]
     #[arg(long, value_name = "MM2")]
     max_area: Option<f64>,
     /// The most thermal design power in watts [default: 700]
@@ -280,11 +280,7 @@ impl Args {
     }
 
     fn start(&self) -> Start {
-        match (self.resume, self.force) {
-            (true, _) => Start::Resume,
-            (false, true) => Start::Over,
-            (false, false) => Start::Anew,
-        }
+        Start::of(self.resume, self.force)
     }
 
     fn directory<S>(&self, request: &Request<S>) -> PathBuf {
@@ -415,7 +411,6 @@ impl Asked {
         let chip = &mut file.chip;
         chip.process_nm = self.chip.process;
         chip.memory.clone_from(&self.chip.memory);
-        chip.area_mm2 = self.chip.max_area;
         chip.tdp_w = self.chip.tdp;
         chip.price_usd = self.chip.max_price;
         chip.network = self.chip.network.clone().or_else(|| self.chip.torus.clone());
@@ -426,6 +421,10 @@ impl Asked {
         chip.margin = self.chip.margin;
         if let Some(sizes) = &self.hbm {
             file.space = RawSpace::setting("--hbm", &format!("hbm_gib={sizes}"))?;
+        }
+        if let Some(mm2) = self.chip.max_area {
+            let largest = RawSpace::setting("--max-area", &format!("max_area_mm2={mm2}"))?;
+            file.space = largest.over(file.space);
         }
         for (option, settings) in [("--space", &self.space), ("--fix", &self.fix)] {
             for setting in settings {

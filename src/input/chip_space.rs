@@ -1,5 +1,5 @@
-//! Spaces of chips: the `[space]` section of a request that names knobs of whole chips, and its
-//! `[chip]` section, which holds the process, the budget, the network and what money costs.
+//! Spaces of chips: the `[space]` section of a request that names knobs of whole chips and their largest
+//! die, and its `[chip]` section, which holds the process, watts, dollars, the network and what money costs.
 
 use serde::Deserialize;
 use toml::Value;
@@ -37,7 +37,6 @@ pub struct ChipTable {
     pub process_nm: Option<u64>,
     pub precision: Option<String>,
     pub memory: Option<String>,
-    pub area_mm2: Option<f64>,
     pub tdp_w: Option<f64>,
     pub price_usd: Option<f64>,
     pub network: Option<String>,
@@ -55,7 +54,6 @@ impl ChipTable {
             ("process_nm", self.process_nm.is_some()),
             ("precision", self.precision.is_some()),
             ("memory", self.memory.is_some()),
-            ("area_mm2", self.area_mm2.is_some()),
             ("tdp_w", self.tdp_w.is_some()),
             ("price_usd", self.price_usd.is_some()),
             ("network", self.network.is_some()),
@@ -78,9 +76,6 @@ impl ChipTable {
         if let Some(memory) = &self.memory {
             technology::generation(&technology, memory, file)?;
             found.memory.clone_from(memory);
-        }
-        if let Some(mm2) = self.area_mm2 {
-            found.max_area_nm2 = field("area_mm2").scaled(mm2, 1e12, 1.0, LARGEST_MM2)?;
         }
         if let Some(watts) = self.tdp_w {
             found.tdp_mw = field("tdp_w").scaled(watts, 1e3, 1.0, 1e5)?;
@@ -150,10 +145,9 @@ impl RawSpace {
     /// one has, else that of chips.
     pub fn kind(&self, file: &str) -> Result<SpaceKind, InputError> {
         let Some(name) = self.get(space::NAME) else {
-            let of_published = |key: &str| {
-                space::keys().iter().any(|known| known == key) && knob_named(key).is_none()
-            };
-            let is_published = self.keys().any(|key| of_published(key) && key != space::NAME);
+            let (published, chips) = (space::keys(), chip_keys());
+            let knows = |keys: &[String], key: &str| keys.iter().any(|known| known == key);
+            let is_published = self.keys().any(|key| knows(&published, key) && !knows(&chips, key));
             return Ok(if is_published { SpaceKind::Published } else { SpaceKind::Chips });
         };
         let name = name.as_str().unwrap_or_default();
@@ -166,9 +160,12 @@ impl RawSpace {
         })
     }
 
-    /// Sets the knobs of a space of chips to the values that this section gives them.
+    /// Sets the knobs of a space of chips, and the largest die, to what this section gives them.
     pub fn set_chip_knobs(&self, to: &mut ChipSpace, file: &str) -> Result<(), InputError> {
-        for key in self.keys().filter(|key| *key != space::NAME) {
+        if let Some(mm2) = self.max_area_nm2(file, (1.0, LARGEST_MM2))? {
+            to.max_area_nm2 = mm2;
+        }
+        for key in self.keys().filter(|key| ![space::NAME, space::MAX_AREA].contains(key)) {
             let value = self.get(key).expect("a key of the section");
             let (knob, unit) = knob_named(key).ok_or_else(|| InputError::Unknown {
                 file: file.to_owned(),
@@ -187,7 +184,7 @@ impl RawSpace {
 /// What the section may hold where it is one of chips.
 pub fn chip_keys() -> Vec<String> {
     let names = CHIP_KNOBS.iter().map(|knob| knob.name.to_owned());
-    names.chain(["clock".to_owned(), space::NAME.to_owned()]).collect()
+    names.chain(["clock", space::MAX_AREA, space::NAME].map(str::to_owned)).collect()
 }
 
 /// The knob that users call so, and how many of its unit one of theirs is: a clock may be given in
@@ -305,6 +302,11 @@ mod tests {
             ("stacks = 1.5", "is not a whole number of its unit"),
             ("links = \"many\"", "is no list of values"),
             ("clock = { from = 3, to = 4 }", "holds no value of the knob"),
+            (
+                "max_area_mm2 = 900",
+                "`space.max_area_mm2 = 900` is out of range; allowed are 1 to 858",
+            ),
+            ("max_area_mm2 = [600]", "is no number"),
             ("stakcs = 4", "unknown key of [space] `stakcs` (did you mean `stacks`?)"),
         ] {
             let error = read(line).unwrap_err();
@@ -319,7 +321,7 @@ mod tests {
             raw.kind("r.toml").map_err(|error| error.to_string())
         };
         assert_eq!(kind(""), Ok(SpaceKind::Chips));
-        assert_eq!(kind("width = 128"), Ok(SpaceKind::Chips));
+        assert_eq!(kind("width = 128\nmax_area_mm2 = 600"), Ok(SpaceKind::Chips));
         assert_eq!(kind("hbm_gib = 32"), Ok(SpaceKind::Published));
         assert_eq!(kind("name = \"published\"\nwidth = 128"), Ok(SpaceKind::Published));
         assert!(kind("name = \"chip\"").unwrap_err().contains("did you mean `chips`?"));
@@ -328,11 +330,12 @@ mod tests {
     #[test]
     fn a_budget_and_prices_are_those_that_were_given() {
         let table: ChipTable = toml::from_str(
-            "process_nm = 7\narea_mm2 = 600\ntdp_w = 450\nprice_usd = 3000\nyears = 5\n\
+            "process_nm = 7\ntdp_w = 450\nprice_usd = 3000\nyears = 5\n\
              usd_per_gb_per_s = 20\nnetwork = \"4x4x4\"\nmargin = 0.5\n",
         )
         .unwrap();
-        let found = table.space(&RawSpace::default(), "r.toml").unwrap();
+        let largest: RawSpace = toml::from_str("max_area_mm2 = 600").unwrap();
+        let found = table.space(&largest, "r.toml").unwrap();
         assert_eq!((found.process_nm, found.tdp_mw), (7, 450_000));
         assert_eq!(found.max_area_nm2, 600_000_000_000_000);
         assert_eq!(found.max_price_cents, Some(300_000));

@@ -172,8 +172,8 @@ impl RequestFile {
             expert_tensor, imbalance, zero, strategy, launchable, reserve,
             time_model, rule);
         under.space = self.space.over(under.space);
-        overlay!(self.chip, under.chip; process_nm, precision, memory, area_mm2, tdp_w, price_usd,
-            network, margin, volume, usd_per_kwh, years, usd_per_gb_per_s);
+        overlay!(self.chip, under.chip; process_nm, precision, memory, tdp_w, price_usd, network,
+            margin, volume, usd_per_kwh, years, usd_per_gb_per_s);
         overlay!(self.search, under.search; objective, combine, top, pareto, exhaustive, power_cap_w,
             baselines);
         under

@@ -17,7 +17,7 @@ use crate::hardware::Knob;
 pub(super) const NAME: &str = "name";
 
 /// The limit of area, and the part of it that a chip must fill.
-const MAX_AREA: &str = "max_area_mm2";
+pub(super) const MAX_AREA: &str = "max_area_mm2";
 const MIN_AREA: &str = "min_area_fraction";
 
 /// The part of the largest chip that one with several cores of each kind must fill, by default.
@@ -117,6 +117,17 @@ impl RawSpace {
         under
     }
 
+    /// The largest chip in nm², where it is given; it may have from so many mm² to so many.
+    pub(super) fn max_area_nm2(
+        &self,
+        file: &str,
+        (least, most): (f64, f64),
+    ) -> Result<Option<u64>, InputError> {
+        let Some(area) = self.0.get(MAX_AREA) else { return Ok(None) };
+        let field = Field::new(file, &format!("space.{MAX_AREA}"));
+        field.scaled(number(&field, area)?, NM2_PER_MM2, least, most).map(Some)
+    }
+
     /// The space it describes; `file` is where it was written.
     pub fn checked(&self, file: &str) -> Result<DesignSpace, InputError> {
         let mut space = DesignSpace::published();
@@ -134,10 +145,8 @@ impl RawSpace {
             let field = Field::new(file, &format!("space.{key}"));
             knob.set_values(&mut space, values(&field, knob, value)?);
         }
-        if let Some(area) = self.0.get(MAX_AREA) {
-            let field = Field::new(file, "space.max_area_mm2");
-            let area = number(&field, area)?;
-            space.max_area_nm2 = field.scaled(area, NM2_PER_MM2, AREAS_MM2.0, AREAS_MM2.1)?;
+        if let Some(area) = self.max_area_nm2(file, AREAS_MM2)? {
+            space.max_area_nm2 = area;
         }
         let field = Field::new(file, "space.min_area_fraction");
         let fraction =

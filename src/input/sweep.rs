@@ -90,9 +90,21 @@ impl Sweep {
                 RequestFile::read(&read(&path)?, &shown)?.beside(beside)
             }
         };
-        let axes = axes(&found.vary, &file)?;
+        Self::of(&base, &found.vary, (&file, folder))
+    }
+
+    /// The sweep of a request over the keys of `vary`; errors refer to `file`, and paths start in `folder`.
+    ///
+    /// # Errors
+    /// What is not known, or makes no sense.
+    pub fn of(
+        base: &RequestFile,
+        vary: &Table,
+        (file, folder): (&str, &Path),
+    ) -> Result<Self, InputError> {
+        let axes = axes(vary, file)?;
         let mut points = Vec::new();
-        for choice in combinations(&axes, &file)? {
+        for choice in combinations(&axes, file)? {
             let pairs = || axes.iter().zip(&choice);
             let values: Vec<String> = pairs().map(|(axis, &at)| shown(&axis.values[at])).collect();
             let said =
