@@ -222,10 +222,7 @@ impl Args {
             }
             writeln!(out)?;
         }
-        let Some(devices) = curve.cheapest().or(curve.knee()) else {
-            return self.plan(&request.on(request.devices.most), context, Some(&curve), out);
-        };
-        self.plan(&request.on(devices), context, Some(&curve), out)
+        self.plan(&request.on_the_best_of(&curve), context, Some(&curve), out)
     }
 
     /// Saves what was asked for.

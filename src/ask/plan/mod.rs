@@ -3,7 +3,7 @@
 //!
 //! In: a [`PlanRequest`], from the command line or from a program. Out: [`Advice`] or why there is
 //! none with [`WayOut`]s that were tried ([`advise`]), [`Row`]s beside it ([`next_rows`],
-//! [`what_if_rows`]), a `Curve` over numbers of devices ([`curve`]).
+//! [`what_if_rows`]), a `Curve` over numbers of devices ([`curve`]); all of it at once ([`whole`]).
 //!
 //! [`Row`]: crate::advise::Row
 //! [`WayOut`]: crate::advise::WayOut
@@ -11,11 +11,13 @@
 mod answer;
 mod beside;
 mod economics;
+mod keywords;
 mod own;
 mod request;
 pub mod saved;
 mod text;
 mod way_out;
+mod whole;
 
 use crate::advise::Advice;
 use crate::advise::WayOut;
@@ -36,6 +38,10 @@ pub use saved::files as saved_files;
 pub use text::read_devices;
 pub use text::read_scaled;
 pub use text::read_seconds;
+pub use whole::WholePlan;
+pub use whole::Work;
+pub use whole::settled;
+pub use whole::whole;
 
 /// The answer to a request.
 #[derive(Clone, Debug)]

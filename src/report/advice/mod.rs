@@ -22,6 +22,7 @@ pub use text::command;
 pub use text::write as text;
 pub use value::curve as curve_value;
 pub use value::infeasible as infeasible_value;
+pub use value::launch as launch_value;
 pub use value::value;
 
 /// What files that start a plan open with: the plan in words, the command that made it, what it was

@@ -48,7 +48,8 @@ pub fn value(advice: &Advice, next: &[Row], what_if: &[Row]) -> Value {
     })
 }
 
-fn launch(advice: &Advice) -> Value {
+/// The files that start a plan, or why there are none.
+pub fn launch(advice: &Advice) -> Value {
     match &advice.launch {
         Err(reason) => json!({ "for": advice.target.name(), "refused": reason.to_string() }),
         Ok(files) => {
