@@ -10,6 +10,7 @@ use super::Exit;
 use super::Refusal;
 use super::search::program;
 use super::watch::Watch;
+use phaze::ask::Spelling;
 use phaze::report::quantity::grouped;
 use phaze::search::Part;
 use phaze::search::PartSurvey;
@@ -21,8 +22,6 @@ use phaze::store::results::Shelf;
 use phaze::store::shards;
 use phaze::store::shards::RoundName;
 use phaze::store::shards::file::NAME;
-use phaze::store::shards::file::Shards;
-use phaze::store::shards::own_bests;
 
 /// What else a shard needs, where it is missing.
 pub const NEEDS: &str = "--shard: needs --out, a directory of its own, and takes no --time-limit: a \
@@ -68,34 +67,9 @@ impl ShardArgs {
     /// The shard that is asked for, if one is.
     pub fn task(&self, setup: &Setup) -> Result<Option<Task>, Refusal> {
         let Some(part) = self.shard else { return Ok(None) };
-        let several = setup.request.models.len() > 1;
-        let refused = |message: &str| Err(Refusal::Options(message.into()));
-        let round = match (several, self.round) {
-            (true, Some(round)) => round,
-            (false, None) => RoundName::Together,
-            (true, None) => {
-                return refused(
-                    "--shard: several models are searched in two rounds: give --round alone to \
-                     every shard, and when all are done --round together --after their directories",
-                );
-            }
-            (false, Some(_)) => {
-                return refused("--round: there is one model, which needs one round; leave it out");
-            }
-        };
-        let needs_first = several && round == RoundName::Together;
-        if needs_first == self.after.is_empty() {
-            return refused(
-                "--after: belongs to --round together, and names the directories of all shards of \
-                 --round alone",
-            );
-        }
-        let own = if needs_first {
-            own_bests(setup, &Shards::find(&self.after, &program())?)?
-        } else {
-            Vec::new()
-        };
-        Ok(Some(Task { task: shards::Task { part, round, own }, share: self.share.clone() }))
+        let rounds = (self.round, self.after.as_slice());
+        let task = shards::Task::of(setup, part, rounds, (&program(), Spelling::Options))?;
+        Ok(Some(Task { task, share: self.share.clone() }))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A whole search: from the keys of a request to its outcome, with somebody looking on.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -12,6 +13,7 @@ use crate::input::InputError;
 use crate::input::request::ModelEntry;
 use crate::input::request::RequestFile;
 use crate::input::request::SCHEMA;
+use crate::input::sweep::Sweep;
 use crate::report;
 use crate::search;
 use crate::search::Memory;
@@ -124,6 +126,46 @@ pub fn request(models: &[Value], mut given: Keywords) -> Result<RequestFile, Inp
     Ok(request)
 }
 
+/// The sweep of a request that keywords make, over the keys of `vary`.
+///
+/// # Errors
+/// A key that no request has, or a value of another kind.
+pub fn sweep(models: &[Value], given: Keywords, vary: Keywords) -> Result<Sweep, InputError> {
+    let verb = given.verb().to_owned();
+    Sweep::of(&request(models, given)?, &varied(vary)?, (&verb, Path::new("")))
+}
+
+/// The keys that a sweep varies, each with the list of its values: those of a request, by themselves or
+/// behind their table as in `job.devices`; and `model`.
+///
+/// # Errors
+/// A key that no request has, or a value that none can hold.
+fn varied(mut given: Keywords) -> Result<toml::Table, InputError> {
+    let mut vary = toml::Table::new();
+    let keys = tables().into_iter().chain([("model".to_owned(), None)]);
+    for (key, table) in keys {
+        let dotted = table.as_ref().map(|table| format!("{table}.{key}"));
+        for name in [Some(key.clone()), dotted].into_iter().flatten() {
+            let Some(value) = given.take::<Value>(&name)? else { continue };
+            let found = toml::Value::try_from(&value).map_err(|_| {
+                given.wrong(&name, &value, "is no list of values of a request", "give another")
+            })?;
+            match &table {
+                None => drop(vary.insert(key.clone(), found)),
+                Some(table) => {
+                    let below =
+                        vary.entry(table.clone()).or_insert_with(|| toml::Table::new().into());
+                    if let Some(below) = below.as_table_mut() {
+                        below.insert(key.clone(), found);
+                    }
+                }
+            }
+        }
+    }
+    given.end()?;
+    Ok(vary)
+}
+
 /// A space that is given by its name alone is the key `name` of its table.
 fn named_space(given: &mut Keywords) -> Result<(), InputError> {
     if given.peek("space").is_some_and(Value::is_string)
@@ -201,6 +243,20 @@ mod tests {
         let mut written = RequestFile::read(text, "text").unwrap();
         written.published = Some(true);
         assert_eq!(format!("{found:?}"), format!("{written:?}"));
+    }
+
+    #[test]
+    fn keys_vary_by_themselves_or_behind_their_table() {
+        let vary = |given: Value| {
+            let Value::Object(given) = given else { unreachable!("a call has names") };
+            varied(Keywords::new("sweep", given)).map_err(|error| error.to_string())
+        };
+        let found =
+            vary(json!({ "model": ["bert-large"], "devices": [8, 16], "space.width": [64] }));
+        let expected = "model = ['bert-large']\n[job]\ndevices = [8, 16]\n[space]\nwidth = [64]";
+        assert_eq!(found, Ok(toml::from_str(expected).unwrap()));
+        let said = vary(json!({ "devics": [8] })).unwrap_err();
+        assert!(said.contains("did you mean `devices`?"), "{said}");
     }
 
     #[test]

@@ -46,6 +46,17 @@ pub enum Start {
     Resume,
 }
 
+impl Start {
+    /// What a user wants who asks to go on, or else to write over what is there.
+    pub fn of(resume: bool, over: bool) -> Self {
+        match (resume, over) {
+            (true, _) => Self::Resume,
+            (false, true) => Self::Over,
+            (false, false) => Self::Anew,
+        }
+    }
+}
+
 impl Journal {
     /// Where the journal of a directory is.
     pub fn path(directory: &Path) -> PathBuf {

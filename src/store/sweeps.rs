@@ -14,6 +14,7 @@ use crate::input::chip_space::SpaceKind;
 use crate::input::request::RequestFile;
 use crate::input::request::ready;
 use crate::input::saved;
+use crate::input::source::Reader;
 use crate::input::sweep::Sweep;
 use crate::report::sweep as shown;
 use crate::report::sweep::SweepRow;
@@ -37,15 +38,23 @@ impl ReadySweep {
     /// What cannot be read, is not known, or makes no sense.
     pub fn read(path: &Path, out: Option<&Path>) -> Result<Self, Refusal> {
         let sweep = Sweep::read(&files::small(path)?, path, &files::small)?;
+        let usual = || Path::new("results").join(path.file_stem().unwrap_or("sweep".as_ref()));
+        let out = out.map_or_else(usual, Path::to_path_buf);
+        Self::of(files::name(path), sweep, out, &files::small)
+    }
+
+    /// The same of a sweep that was read; `read` opens the files that its requests name.
+    ///
+    /// # Errors
+    /// What cannot be read, is not known, or makes no sense.
+    pub fn of(name: String, sweep: Sweep, out: PathBuf, read: &Reader) -> Result<Self, Refusal> {
         for point in &sweep.points {
             only_designs(&point.request, &point.name)?;
         }
         let points = sweep.points.iter();
         let setups: Result<Vec<Setup>, _> =
-            points.map(|point| ready(&point.request, &point.name, &files::small)).collect();
-        let usual = || Path::new("results").join(path.file_stem().unwrap_or("sweep".as_ref()));
-        let out = out.map_or_else(usual, Path::to_path_buf);
-        Ok(Self { name: files::name(path), setups: setups?, sweep, out })
+            points.map(|point| ready(&point.request, &point.name, read)).collect();
+        Ok(Self { name, setups: setups?, sweep, out })
     }
 
     /// How many searches there are.
@@ -63,7 +72,8 @@ impl ReadySweep {
         (&self.setups[number], self.out.join(self.folder(number)))
     }
 
-    fn folder(&self, number: usize) -> String {
+    /// The folder of a search within the directory.
+    pub fn folder(&self, number: usize) -> String {
         let width = self.setups.len().to_string().len();
         format!("{:0width$}", number + 1)
     }

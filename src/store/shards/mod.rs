@@ -10,6 +10,7 @@ pub mod merge;
 
 use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -22,6 +23,7 @@ use super::journal::Journal;
 use super::journal::Start;
 use super::results::Shelf;
 use crate::ask::Refusal;
+use crate::ask::Spelling;
 use crate::ask::search::Watcher;
 use crate::search::Part;
 use crate::search::PartBest;
@@ -60,6 +62,56 @@ pub struct Task {
     pub round: RoundName,
     /// The best of each model alone, where there are several and all are trained together.
     pub own: Vec<Option<PartBest>>,
+}
+
+impl Task {
+    /// The shard of a part; several models are searched in two `round`s, the second `after` the
+    /// directories of all shards of the first.
+    ///
+    /// # Errors
+    /// A round too many or too few, or which shards of the first are missing.
+    pub fn of(
+        setup: &Setup,
+        part: Part,
+        (round, after): (Option<RoundName>, &[PathBuf]),
+        (program, spelling): (&str, Spelling),
+    ) -> Result<Self, Refusal> {
+        let several = setup.request.models.len() > 1;
+        let [part_word, round_word, after_word] = match spelling {
+            Spelling::Options => ["--shard", "--round", "--after"],
+            Spelling::Keywords => ["part", "round_", "after"],
+        };
+        let refused = |message: String| Err(Refusal::Options(message));
+        let round = match (several, round) {
+            (true, Some(round)) => round,
+            (false, None) => RoundName::Together,
+            (true, None) => {
+                return refused(format!(
+                    "{part_word}: several models are searched in two rounds: give {round_word} alone \
+                     to every shard, and when all are done {round_word} together {after_word} their \
+                     directories"
+                ));
+            }
+            (false, Some(_)) => {
+                return refused(format!(
+                    "{round_word}: there is one model, which needs one round; leave it out"
+                ));
+            }
+        };
+        let needs_first = several && round == RoundName::Together;
+        if needs_first == after.is_empty() {
+            return refused(format!(
+                "{after_word}: belongs to {round_word} together, and names the directories of all \
+                 shards of {round_word} alone"
+            ));
+        }
+        let own = if needs_first {
+            own_bests(setup, &Shards::find(after, program)?)?
+        } else {
+            Vec::new()
+        };
+        Ok(Self { part, round, own })
+    }
 }
 
 /// The best of each model alone over all shards of the first round.
