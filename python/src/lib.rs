@@ -4,7 +4,9 @@
 //! package `phaze` beside makes objects of them. [`run`] keeps Ctrl-C and other threads alive, [`table`]
 //! hands over designs as Arrow. Not here: anything that answers (see `phaze::ask`).
 
+mod many;
 mod run;
+mod runs;
 mod saved;
 mod table;
 mod verbs;
@@ -32,6 +34,13 @@ fn _phaze(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verbs::search_keys, module)?)?;
     module.add_function(wrap_pyfunction!(verbs::place, module)?)?;
     module.add_function(wrap_pyfunction!(verbs::place_profile, module)?)?;
+    module.add_function(wrap_pyfunction!(runs::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(runs::launch, module)?)?;
+    module.add_function(wrap_pyfunction!(runs::check_run, module)?)?;
+    module.add_function(wrap_pyfunction!(runs::chakra, module)?)?;
+    module.add_function(wrap_pyfunction!(many::sweep, module)?)?;
+    module.add_function(wrap_pyfunction!(many::shard, module)?)?;
+    module.add_function(wrap_pyfunction!(many::merge, module)?)?;
     module.add_function(wrap_pyfunction!(verbs::inspect, module)?)?;
     module.add_function(wrap_pyfunction!(verbs::export, module)?)?;
     module.add_function(wrap_pyfunction!(verbs::estimate, module)?)?;

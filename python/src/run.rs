@@ -42,7 +42,10 @@ struct Progress {
 #[derive(Debug, Default)]
 pub struct Overseer {
     asked: AtomicBool,
-    deadline: Option<Instant>,
+    limit: Option<Duration>,
+    deadline: Mutex<Option<Instant>>,
+    /// Which of several searches it is, where there are several.
+    which: Mutex<String>,
     progress: Mutex<Progress>,
 }
 
@@ -59,20 +62,29 @@ impl Overseer {
             Some(seconds) => Duration::try_from_secs_f64(seconds).ok(),
             None => None,
         };
-        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        Ok(Arc::new(Self { deadline, ..Self::default() }))
+        let overseer = Self { limit, ..Self::default() };
+        overseer.next("");
+        Ok(Arc::new(overseer))
+    }
+
+    /// The next of several searches begins: its time is counted from now on.
+    pub fn next(&self, which: &str) {
+        which.clone_into(&mut unpoisoned(&self.which));
+        *unpoisoned(&self.deadline) =
+            self.limit.and_then(|limit| Instant::now().checked_add(limit));
     }
 
     /// Whether the work must end.
     pub fn is_over(&self) -> bool {
-        let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let late = unpoisoned(&self.deadline).is_some_and(|deadline| Instant::now() >= deadline);
         late || self.asked.load(Ordering::Relaxed)
     }
 }
 
 impl Observer for Overseer {
     fn begins(&self, what: &str) {
-        *unpoisoned(&self.progress) = Progress { what: what.to_owned(), ..Progress::default() };
+        let what = format!("{}{what}", unpoisoned(&self.which));
+        *unpoisoned(&self.progress) = Progress { what, ..Progress::default() };
     }
 
     fn bounded(&self, _what: &str, done: usize, of: usize) {

@@ -130,7 +130,8 @@ fn judged(
     }
 }
 
-fn plan_of(text: &str) -> Result<Plan, Refusal> {
+/// The plan that a text holds.
+pub fn plan_of(text: &str) -> Result<Plan, Refusal> {
     match check::read("plan.json", text)? {
         Answer::Plan(plan) => Ok(*plan),
         Answer::Outcome(_) | Answer::Chips(_) => {

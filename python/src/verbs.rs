@@ -54,7 +54,7 @@ use super::table::DesignTable;
 const LARGEST_FILE: u64 = 256 << 20;
 
 /// Texts that go by a name, for what a caller has in memory.
-type Texts = HashMap<String, String>;
+pub type Texts = HashMap<String, String>;
 
 /// The text that `path` names: in memory, or a file.
 fn reader(texts: &Texts, limit: u64) -> impl Fn(&Path) -> Result<String, InputError> {
@@ -65,18 +65,19 @@ fn reader(texts: &Texts, limit: u64) -> impl Fn(&Path) -> Result<String, InputEr
 }
 
 /// What is read as a page or two.
-fn small(texts: &Texts) -> impl Fn(&Path) -> Result<String, InputError> {
+pub fn small(texts: &Texts) -> impl Fn(&Path) -> Result<String, InputError> {
     reader(texts, input::hf_config::LONGEST)
 }
 
-fn keywords(verb: &str, given: &str) -> PyResult<Keywords> {
+/// Keywords of a verb from their JSON.
+pub fn keywords(verb: &str, given: &str) -> PyResult<Keywords> {
     let given: Map<String, Value> = serde_json::from_str(given)
         .map_err(|error| PyValueError::new_err(format!("{verb}: {error}")))?;
     Ok(Keywords::new(verb, given))
 }
 
 /// Runs work that nobody can stop before its end, in all threads.
-fn answered<T: Send + 'static>(
+pub fn answered<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> PyResult<T> {
@@ -86,7 +87,7 @@ fn answered<T: Send + 'static>(
 }
 
 /// What computes: the bytes of this module.
-fn program(py: Python<'_>) -> PyResult<&'static str> {
+pub fn program(py: Python<'_>) -> PyResult<&'static str> {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     let file: PathBuf = py.import("phaze._phaze")?.getattr("__file__")?.extract()?;
     Ok(PROGRAM.get_or_init(|| fingerprint(&file)))
@@ -98,6 +99,13 @@ pub struct RawSearch {
     outcome: Vec<u8>,
     designs: String,
     chips: bool,
+}
+
+impl RawSearch {
+    /// What a search over designs found.
+    pub fn of_designs(outcome: Vec<u8>, designs: String) -> Self {
+        Self { outcome, designs, chips: false }
+    }
 }
 
 #[pymethods]
@@ -160,11 +168,7 @@ pub fn search(
     let over = ask::search::request(&models, keywords("search", given)?);
     let over = over.map_err(|wrong| refused(wrong.into()))?;
     let overseer = Overseer::new(time_limit)?;
-    let start = match (resume, force) {
-        (true, _) => Start::Resume,
-        (false, true) => Start::Over,
-        (false, false) => Start::Anew,
-    };
+    let start = Start::of(resume, force);
     let kept = match out {
         None => None,
         Some(directory) => {
@@ -207,7 +211,7 @@ fn searched(
         None => ask::search::answer(&setup, &(), overseer, |_| Ok(()))?,
         Some(kept) => results::search(&setup, &kept.shelf(), overseer)?,
     };
-    Ok(RawSearch { outcome: found.json(), designs: found.designs, chips: false })
+    Ok(RawSearch::of_designs(found.json(), found.designs))
 }
 
 /// The keywords of a search, each with the table of a request file that it is in.

@@ -25,6 +25,12 @@ SMALL: Dict[str, Any] = {
     "tensor_cores": [32, 64, 128],
 }
 
+#: A few chips: every knob but two is fixed.
+CHIPS: Dict[str, Any] = {
+    "space": "chips", "devices": 64, "global_batch": 256, "tensor_cores": [8, 16], "width": 128, "depth": 128,
+    "vector_cores": 16, "stacks": [2, 4], "links": 6, "strategy": "c=1,v=1,zero=0,t=1",
+}
+
 #: A search that takes minutes, to be interrupted.
 LONG: Dict[str, Any] = {"space": "published", "devices": 1024}
 

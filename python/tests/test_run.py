@@ -8,11 +8,14 @@ import signal
 import sys
 import threading
 import time
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict, List
 
 import phaze
 import pytest
-from conftest import LONG, SMALL
+from conftest import CHIPS, LONG, SMALL
+
+#: Searches that take minutes, by their space.
+SPACES: Dict[str, Dict[str, Any]] = {"published": LONG, "chips": {"devices": 1024}}
 
 #: A search is told to stop within this.
 PROMPT = 0.2
@@ -42,8 +45,9 @@ def interrupted_after(seconds: float, call: Any, when: Callable[[], bool] = lamb
         presser.join()
 
 
-def test_an_interrupt_ends_a_search_at_once() -> None:
-    taken = [interrupted_after(seconds, lambda: phaze.search("gpt2-xl", **LONG)) for seconds in (0.1, 0.5, 1.0, 2.0)]
+@pytest.mark.parametrize("space", SPACES)
+def test_an_interrupt_ends_a_search_at_once(space: str) -> None:
+    taken = [interrupted_after(seconds, lambda: phaze.search("gpt2-xl", **SPACES[space])) for seconds in (0.1, 0.5, 1.0, 2.0)]
     # A machine that is busy with other things may be late once.
     assert sorted(taken)[2] <= PROMPT, taken
 
@@ -64,7 +68,8 @@ def test_an_interrupted_search_goes_on_where_it_was(tmp_path: pathlib.Path) -> N
     assert not journal.exists()
 
 
-def test_an_exception_of_a_callback_ends_the_search_and_is_raised() -> None:
+@pytest.mark.parametrize("space", SPACES)
+def test_an_exception_of_a_callback_ends_the_search_and_is_raised(space: str) -> None:
     class Enough(Exception):
         pass
 
@@ -76,13 +81,14 @@ def test_an_exception_of_a_callback_ends_the_search_and_is_raised() -> None:
 
     start = time.monotonic()
     with pytest.raises(Enough):
-        phaze.search("gpt2-xl", progress=callback, **LONG)
+        phaze.search("gpt2-xl", progress=callback, **SPACES[space])
     assert len(told) == 1 and time.monotonic() - start < 5.0
 
 
-def test_progress_is_told() -> None:
+@pytest.mark.parametrize("space", SPACES)
+def test_progress_is_told(space: str) -> None:
     told: List[phaze.Progress] = []
-    phaze.search("gpt2-xl", progress=told.append, time_limit=2.0, **LONG)
+    phaze.search("gpt2-xl", progress=told.append, time_limit=2.0, **SPACES[space])
     assert told and all(isinstance(one.what, str) for one in told)
     assert [one.seconds for one in told] == sorted(one.seconds for one in told)
 
@@ -96,16 +102,19 @@ def test_a_bar_or_a_line_is_shown(capsys: Any, monkeypatch: Any) -> None:
     assert "designs bounded" in said or "evaluated" in said
 
 
-def test_a_time_limit_ends_with_a_gap() -> None:
+@pytest.mark.parametrize("space", SPACES)
+def test_a_time_limit_ends_with_a_gap(space: str) -> None:
     start = time.monotonic()
-    found = phaze.search("gpt2-xl", time_limit=1.0, **LONG)
+    found = phaze.search("gpt2-xl", time_limit=1.0, **SPACES[space])
     assert not found.proof.complete and time.monotonic() - start < 60
     assert found.proof.stopped_by
 
 
-def test_two_searches_run_in_two_threads(found: phaze.SearchResult) -> None:
+@pytest.mark.parametrize("space", [SMALL, CHIPS], ids=list(SPACES))
+def test_two_searches_run_in_two_threads(space: Dict[str, Any]) -> None:
+    found = phaze.search("bert-large", **space)
     answers: List[phaze.SearchResult] = []
-    threads = [threading.Thread(target=lambda: answers.append(phaze.search("bert-large", **SMALL))) for _ in range(2)]
+    threads = [threading.Thread(target=lambda: answers.append(phaze.search("bert-large", **space))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -137,14 +146,17 @@ def test_the_number_of_threads_changes_nothing(found: phaze.SearchResult) -> Non
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_process_searches_too(found: phaze.SearchResult) -> None:
+@pytest.mark.parametrize("space", SPACES)
+def test_a_forked_process_searches_too(space: str) -> None:
+    few = SMALL if space == "published" else CHIPS
+    found = phaze.search("bert-large", **few)
     # Also while a search that was interrupted is still ending.
-    interrupted_after(0.5, lambda: phaze.search("gpt2-xl", **LONG))
+    interrupted_after(0.5, lambda: phaze.search("gpt2-xl", **SPACES[space]))
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            os.write(write, b"same" if phaze.search("bert-large", **SMALL) == found else b"else")
+            os.write(write, b"same" if phaze.search("bert-large", **few) == found else b"else")
         finally:
             os._exit(0)
     os.close(write)

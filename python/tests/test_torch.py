@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import sys
 from typing import Any, Dict
 
 import phaze
@@ -12,13 +13,8 @@ from phaze._torch import Unmappable, model_of
 
 GRAPHS = pathlib.Path(__file__).resolve().parent / "graphs"
 
-#: What is left out of each stored graph: the sentence, and its parameters.
-LEFT_OUT = {
-    "llama": {},
-    "gpt_neox": {},
-    "qwen3": {"norms of queries and keys are left out": 2 * 2 * 32},
-    "gpt2": {"a second table of 1024 x 256 at model.transformer.wpe is left out": 1024 * 256},
-}
+#: The stored graphs; nothing of them is left out.
+STORED = ("llama", "gpt_neox", "qwen3", "gpt2")
 
 
 def stored(name: str) -> Dict[str, Any]:
@@ -26,13 +22,12 @@ def stored(name: str) -> Dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", LEFT_OUT)
-def test_a_stored_graph_is_mapped_to_the_last_parameter_and_says_what_is_left_out(name: str) -> None:
+@pytest.mark.parametrize("name", STORED)
+def test_a_stored_graph_is_mapped_to_the_last_parameter(name: str) -> None:
     graph = stored(name)
     text, unmapped = model_of(graph, name=name, sequence=2048)
     model = phaze.Model(name, text, unmapped)
-    assert model.unmapped == tuple(LEFT_OUT[name])
-    assert model.parameters == graph["parameters"] - sum(LEFT_OUT[name].values())
+    assert model.unmapped == () and model.parameters == graph["parameters"]
     assert phaze.place(model, design="h100-sxm", devices=2, global_batch=64).check()
 
 
@@ -50,6 +45,36 @@ def test_a_mapped_graph_is_the_model_of_its_configuration() -> None:
     assert facts.parameters == known.parameters
 
 
+def test_norms_of_queries_and_keys_are_those_of_the_configuration() -> None:
+    text, _ = model_of(stored("qwen3"), name="small", sequence=2048)
+    facts = phaze.inspect(phaze.Model("small", text))
+    config = {
+        "model_type": "qwen3", "num_hidden_layers": 2, "hidden_size": 256, "num_attention_heads": 8, "head_dim": 32,
+        "num_key_value_heads": 2, "intermediate_size": 704, "vocab_size": 1024, "max_position_embeddings": 2048,
+        "tie_word_embeddings": False, "hidden_act": "silu",
+    }
+    known = phaze.inspect(config)
+    assert facts.parameters == known.parameters
+    assert facts.flops_training_per_sequence == known.flops_training_per_sequence
+
+
+def test_a_table_of_positions_ends_sequences() -> None:
+    text, _ = model_of(stored("gpt2"), name="small", sequence=4096)
+    assert json.loads(text)["numbers"]["positions"] == json.loads(text)["numbers"]["max_sequence"] == 1024
+
+
+@pytest.mark.parametrize("name", ["mixtral-8x7b", "gemma3-27b", "t5-11b", "vit-large", "deepseek-v3"])
+def test_experts_windows_and_encoders_come_by_their_configuration(name: str) -> None:
+    config = json.loads((GRAPHS.parents[2] / f"inputs/models/{name}.json").read_text())
+    assert phaze.Model.from_hf(config, name=name).parameters == phaze.inspect(name).parameters
+
+
+def test_a_family_that_nobody_knows_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ValueError, match="nobody"):
+        phaze.Model.from_hf({"model_type": "nobody"})
+
+
 def changed(name: str, old: str, new: str) -> Dict[str, Any]:
     found: Dict[str, Any] = json.loads((GRAPHS / f"{name}.json").read_text().replace(old, new))
     return found
@@ -65,6 +90,8 @@ def test_what_cannot_be_left_out_is_refused() -> None:
         model_of(changed("llama", "aten.scaled_dot_product_attention", "aten.other"), name="x", sequence=512)
     with pytest.raises(Unmappable, match="no embedding"):
         model_of(changed("llama", "aten.embedding", "aten.other"), name="x", sequence=512)
+    with pytest.raises(Unmappable, match="chooses among tokens or experts"):
+        model_of(changed("llama", "aten.silu.default", "aten.topk.default"), name="x", sequence=512)
     with pytest.raises(Unmappable, match="no list of layers"):
         model_of(changed("llama", "layers.", "layer"), name="x", sequence=512)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import phaze
 import pytest
-from conftest import SMALL, as_request
+from conftest import CHIPS, SMALL, as_request
 
 
 def test_a_search_is_byte_for_byte_that_of_the_command_line(found: phaze.SearchResult, command: Any, tmp_path: pathlib.Path) -> None:
@@ -69,6 +69,14 @@ def test_an_inspection_an_estimate_and_a_schedule_are_those_of_the_command_line(
         (lambda: phaze.place("llama2-7b", design="a100-80g", reserve=6), "reserve 6 is out of range"),
         (lambda: phaze.place("llama2-7b", design="a100-80g", recompute="some"), "unknown `recompute` `some`"),
         (lambda: phaze.place(), "give a model or a profile"),
+        (lambda: phaze.plan("llama3-8b"), "give gpus, such as 256xh100-sxm"),
+        (lambda: phaze.plan(gpus="8xh100-sxm"), "give a model, or from_"),
+        (lambda: phaze.plan("llama3-8b", gpus="8xh100-sxm", token=3), "did you mean `tokens`?"),
+        (lambda: phaze.plan("llama3-8b", gpus="8xh100-sxm", tokens="many"), "is no number of tokens"),
+        (lambda: phaze.plan("llama3-8b", gpus="8xh100", tokens="2T"), "did you mean"),
+        (lambda: phaze.plan("llama3-8b", gpus="8xh100-sxm", for_="megatrom"), "did you mean `megatron`?"),
+        (lambda: phaze.plan(from_="missing.sh", gpus="8xh100-sxm"), "missing.sh: cannot be read"),
+        (lambda: phaze.search("llama3-8b", max_area_mm2=900), "`space.max_area_mm2 = 900` is out of range; allowed are 1 to 858"),
         (lambda: phaze.inspect("llama3-8b", tensor_parallel=3), "legal widths are"),
         (lambda: phaze.inspect({"model_type": "nothing"}), "nothing"),
         (lambda: phaze.estimate(matmul=(1, 0, 1, 1)), "`matmul.m = 0` is out of range"),
@@ -182,18 +190,14 @@ def test_a_page_is_written_where_it_is_asked_for(found: phaze.SearchResult, tmp_
     other.unlink()
 
 
-#: A few chips: every knob but two is fixed.
-CHIPS = {
-    "space": "chips", "devices": 64, "global_batch": 256, "tensor_cores": [8, 16], "width": 128, "depth": 128,
-    "vector_cores": 16, "stacks": [2, 4], "links": 6, "strategy": "c=1,v=1,zero=0,t=1",
-}
-
-
 def test_whole_chips_are_searched_saved_and_checked(command: Any, tmp_path: pathlib.Path) -> None:
     found = phaze.search("bert-large", **CHIPS)
     assert found.over_chips and found.proof.complete and found.proof.gap == 0
     assert found.winner is not None and found.winner.design.tensor_cores in (8, 16)
-    assert found.check() and found.near_winners is not None and "<svg" not in found._repr_html_()
+    assert found.check() and [near.least for near in found.near_winners]
+    assert all(near.entry.design.die_mm2 <= found.winner.design.die_mm2 for near in found.near_winners if near.least == "area")
+    html = found._repr_html_()
+    assert "<svg" in html and "<script" not in html and "refused by" in html or "not worth it" in html
     place = found.save(tmp_path / "x")
     assert phaze.load(place) == found and phaze.check(place)
     request = tmp_path / "request.toml"

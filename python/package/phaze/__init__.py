@@ -33,6 +33,7 @@ from ._results import (
     Entry,
     Estimate,
     Inspection,
+    NearWinner,
     Placement,
     Proof,
     Schedule,
@@ -41,6 +42,8 @@ from ._results import (
     Validation,
     Verdict,
 )
+from ._run import Asked, Launch, RunPlan
+from ._sweep import Sweep
 from ._table import Table
 
 __all__ = [
@@ -50,13 +53,17 @@ __all__ = [
     "Estimate",
     "Facts",
     "Inspection",
+    "Launch",
     "Model",
+    "NearWinner",
     "Picture",
     "Placement",
     "Progress",
     "Proof",
+    "RunPlan",
     "Schedule",
     "SearchResult",
+    "Sweep",
     "Table",
     "Training",
     "Validation",
@@ -68,11 +75,15 @@ __all__ = [
     "estimate",
     "inspect",
     "load",
+    "merge",
     "models",
     "place",
+    "plan",
     "scatter",
     "schedule",
     "search",
+    "shard",
+    "sweep",
     "validate",
 ]
 
@@ -94,7 +105,7 @@ def search(
     """Finds the best accelerator of a space and the best way to train on it, with proof.
 
     `model` is a built-in name, a path, a configuration, a `phaze.Model`, or a list of them; keywords are the
-    keys of a request file (`devices`, `global_batch`, `objective`, `top`, `area_mm2`, `tdp_w`, the knobs of the
+    keys of a request file (`devices`, `global_batch`, `objective`, `top`, `max_area_mm2`, `tdp_w`, the knobs of the
     space as a number, a list or `{"from": 2, "to": 64}` ...), and `sequence` the tokens of every model. Whole
     chips are searched, or the published space with `space="published"`.
 
@@ -134,6 +145,124 @@ def search(
     return SearchResult(raw.outcome, raw.designs, name, Table(raw.table()))
 
 
+def sweep(
+    file: Optional[PathLike] = None,
+    *,
+    vary: Optional[Mapping[str, Sequence[Any]]] = None,
+    model: Any = None,
+    out: Optional[PathLike] = None,
+    progress: Union[bool, Callable[[Progress], Any]] = False,
+    time_limit: Optional[float] = None,
+    threads: Optional[int] = None,
+    force: bool = False,
+    **keywords: Any,
+) -> Sweep:
+    """Searches every combination of some keys of a request: one table, one page of curves.
+
+    `file` is a sweep file; without one, `vary` has the keys that vary, each with the list of its values, and the
+    other keywords are those of `search`, common to all. Parts and sweeps are those of the published space. Searches
+    that are done in `out` are taken as they are, so that an interrupted sweep goes on when it is called again;
+    `force` searches all of them again. `time_limit` is that of each search.
+
+    >>> import tempfile
+    >>> found = phaze.sweep(vary={"devices": [8, 16]}, model="bert-large", out=tempfile.mkdtemp(), space="published",
+    ...                     global_batch=64, width=128, depth=128, glb_mib=32, hbm_gib=32, tensor_cores=[32, 64])
+    >>> found.table["job.devices"], found.table["status"]
+    ([8, 16], ['proved', 'proved'])
+    >>> found[1].winner.design.tensor_cores
+    64
+    """
+    if (file is None) == (vary is None):
+        raise ValueError("sweep: give a file, or vary, the keys that vary with their values")
+    texts: Texts = {}
+    varied = dict(vary or {})
+    if "model" in varied:
+        varied["model"] = models_of(list(varied["model"]), texts)
+    models = [] if model is None else models_of(model, texts)
+    if file is not None and (keywords or models):
+        raise ValueError("sweep: a file says all of it; give its keys there")
+    given = dumps(hardware_text(keywords, texts))
+    with Shown(progress) as shown:
+        directory, csv, folders = _phaze.sweep(
+            None if file is None else pathlib.Path(file),
+            dumps_list(models),
+            given,
+            dumps(varied),
+            texts,
+            out=None if out is None else pathlib.Path(out),
+            force=force,
+            time_limit=time_limit,
+            threads=threads,
+            tell=shown.tell,
+        )
+    return Sweep(pathlib.Path(directory), csv, tuple(folders))
+
+
+def shard(
+    model: Any = None,
+    *,
+    part: str,
+    out: PathLike,
+    share: Optional[PathLike] = None,
+    round_: Optional[str] = None,
+    after: Sequence[PathLike] = (),
+    progress: Union[bool, Callable[[Progress], Any]] = False,
+    threads: Optional[int] = None,
+    resume: bool = False,
+    force: bool = False,
+    **keywords: Any,
+) -> Facts:
+    """Searches one part of the published space, such as `part="3/64"`, into a directory; `merge` joins all of them.
+
+    Parts may be searched by other processes and machines, with the same build. Through the directory `share` they
+    hear of each other's best; the merged answer does not depend on it. Several models are searched in two rounds:
+    `round_="alone"` in all parts, then `round_="together"` with `after`, the directories of the first.
+    Other keywords are those of `search`.
+
+    >>> import tempfile
+    >>> asked = dict(model="bert-large", space="published", devices=8, global_batch=64, width=128, depth=[64, 128],
+    ...              glb_mib=32, hbm_gib=32)
+    >>> parts = [tempfile.mkdtemp() for _ in range(2)]
+    >>> sum(phaze.shard(**asked, part=f"{i + 1}/2", out=out).designs for i, out in enumerate(parts))
+    10
+    >>> phaze.merge(parts, out=tempfile.mkdtemp()) == phaze.search(**asked)
+    True
+    """
+    texts: Texts = {}
+    models = [] if model is None else models_of(model, texts)
+    with Shown(progress) as shown:
+        designs_, evaluated = _phaze.shard(
+            dumps_list(models),
+            dumps(hardware_text(keywords, texts)),
+            texts,
+            part,
+            pathlib.Path(out),
+            share=None if share is None else pathlib.Path(share),
+            round=round_,
+            after=[pathlib.Path(one) for one in after],
+            resume=resume,
+            force=force,
+            threads=threads,
+            tell=shown.tell,
+        )
+    return Facts({"part": part, "designs": designs_, "evaluated": evaluated})
+
+
+def merge(
+    shards: Sequence[PathLike],
+    *,
+    out: PathLike,
+    progress: Union[bool, Callable[[Progress], Any]] = False,
+    threads: Optional[int] = None,
+    force: bool = False,
+) -> SearchResult:
+    """Joins the shards of all parts of a space into the answer of the whole, with its proof: see `shard`."""
+    with Shown(progress) as shown:
+        places = [pathlib.Path(one) for one in shards]
+        raw = _phaze.merge(places, pathlib.Path(out), force=force, threads=threads, tell=shown.tell)
+    return SearchResult(raw.outcome, raw.designs, str(out), Table(raw.table()))
+
+
 def dumps_list(models: Sequence[Any]) -> str:
     """Models as JSON."""
     return json.dumps(list(models))
@@ -165,6 +294,41 @@ def place(model: Any = None, *, profile: Optional[Union[PathLike, Mapping[str, A
     name = model_name(model, texts)
     value, plan = _phaze.place(name, dumps(hardware_text(keywords, texts)), texts)
     return Placement(json.loads(value), plan)
+
+
+def plan(
+    model: Any = None,
+    *,
+    from_: Optional[PathLike] = None,
+    progress: Union[bool, Callable[[Progress], Any]] = False,
+    **keywords: Any,
+) -> RunPlan:
+    """Plans a run: whether a model fits, how to launch it, how fast it is, how long it takes, what it costs.
+
+    Keywords: `gpus` (`"256xh100-sxm"`, or `"8..1024xh100-sxm"` to compare), or `devices` and `design`; `tokens`,
+    `batch_tokens` or `global_batch`, `sequence`, `precision`, `attention`, `efficiency`, `strategy`, `for_` (what
+    shall start it) or `launchable`, `price` (dollars of a device and hour), `deadline` (`"30d"`), `watts`, `pue`,
+    `carbon`, and as parts `goodput` and `reserve`. `from_` is a run of one's own: a Megatron script, a recipe or a
+    configuration, of which it says what is better.
+
+    >>> run = phaze.plan("llama3-8b", gpus="64xh100-sxm", tokens="100G", price=2.5)
+    >>> run.feasible, run.days < 30, run.check()
+    (True, True, Verdict(holds))
+    >>> run.launch("megatron")
+    Launch(megatron Megatron-LM ...: run.sh)
+    """
+    if "for_" in keywords:
+        keywords["for"] = keywords.pop("for_")
+    if model is None and from_ is None:
+        raise ValueError("plan: give a model, or from_, a run of your own")
+    texts: Texts = {}
+    name = "" if model is None else model_name(model, texts)
+    keywords = hardware_text(keywords, texts)
+    own = None if from_ is None else pathlib.Path(from_)
+    given = dumps(keywords)
+    with Shown(progress) as shown:
+        value, files, said = _phaze.plan(name, given, texts, own=own, tell=shown.tell)
+    return RunPlan(json.loads(value), dict(files), Asked(name, json.loads(given), texts, own), tuple(said))
 
 
 def inspect(model: Any, **keywords: Any) -> Inspection:
@@ -307,12 +471,14 @@ def designs(design: Any = None, **keywords: Any) -> Union[Tuple[str, ...], Facts
     return Facts(json.loads(_phaze.designs(dumps(given), texts)))
 
 
-def load(path: PathLike) -> Union[SearchResult, Placement]:
-    """Reads a result directory or a saved plan; `load(path).check()` verifies it."""
+def load(path: PathLike) -> Union[SearchResult, Placement, RunPlan]:
+    """Reads a result directory, that of a run, or a saved plan; `load(path).check()` verifies it."""
     place_ = pathlib.Path(path)
     if place_.is_dir() and (place_ / "outcome.json").exists():
         outcome, designs_text = _phaze.load(place_)
         return SearchResult(outcome.encode(), designs_text.encode(), str(place_))
+    if place_.is_dir() and (place_ / "advice.json").exists():
+        return RunPlan.of_directory(place_)
     if place_.is_dir() and (place_ / "plan.json").exists():
         place_ = place_ / "plan.json"
     if place_.name == "outcome.json":
@@ -320,7 +486,7 @@ def load(path: PathLike) -> Union[SearchResult, Placement]:
     return Placement.of_plan(place_.read_text(encoding="utf-8"))
 
 
-def check(answer: Union[SearchResult, Placement, PathLike], deep: bool = False) -> Verdict:
+def check(answer: Union[SearchResult, Placement, RunPlan, PathLike], deep: bool = False) -> Verdict:
     """Judges an answer, or a saved one, from first principles."""
-    found = answer if isinstance(answer, (SearchResult, Placement)) else load(answer)
+    found = answer if isinstance(answer, (SearchResult, Placement, RunPlan)) else load(answer)
     return found.check(deep=deep)

@@ -6,7 +6,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Sequence, Tuple
 
 if TYPE_CHECKING:
-    from ._results import Placement, SearchResult
+    from ._results import Entry, Placement, SearchResult
+    from ._run import Launch, RunPlan
     from ._table import Table
 
 _STYLE = "font-variant-numeric:tabular-nums;border-collapse:collapse"
@@ -80,7 +81,7 @@ def bars(parts: Sequence[Tuple[str, float]], unit: str) -> str:
 
 
 def search_html(result: "SearchResult") -> str:
-    """Headline, chip, near-winners and Pareto front of a search."""
+    """Headline, chip, what is nearly as good, and the front of a search."""
     names = ", ".join(model.name for model in result.models)
     if result.winner is None:
         return f"<div><b>{escape(names)}</b>: nothing fits: {escape(str(result.infeasible_reason))}</div>"
@@ -90,6 +91,8 @@ def search_html(result: "SearchResult") -> str:
         f"<div>{escape(result.proof.statement)}</div>"
     )
     design = winner.design.to_dict()
+    if result.over_chips:
+        return f"<div>{head}{_chip(result, winner)}</div>"
     chip = rows(("chip", ""), [(key, value) for key, value in design.items() if isinstance(value, (int, float, str))])
     heading = ("", "tensor cores", "array", "vector cores", "value")
     near = [
@@ -103,6 +106,33 @@ def search_html(result: "SearchResult") -> str:
     best = next((i for i, e in enumerate(result.pareto) if e.design == winner.design), None)
     front = scatter(points, best, ("area in mm²", "sequences/s"))
     return f"<div>{head}{chip}<details open><summary>best designs</summary>{rows(heading, near)}</details>{front}</div>"
+
+
+def _chip(result: "SearchResult", winner: "Entry") -> str:
+    """A searched chip: its knobs, where mm², watts and dollars go, what binds it, and those nearly as good."""
+    facts = winner.to_dict()["chip"]
+    knobs = rows(("chip", "", "more of it"), [(bind.knob, facts["knobs"][bind.knob], _bound(bind)) for bind in result.binds])
+    figures = [("die", "mm²", "die"), ("power", "W", "power"), ("cost to make", "$", "cost")]
+    parts = "".join(
+        f"<details><summary>{name}</summary>{bars([(part['what'], part['amount']) for part in facts[key]], unit)}</details>"
+        for name, unit, key in figures
+    )
+    near = [("winner", winner), *((one.least, one.entry) for one in result.near_winners)]
+    lines = [(name, entry.design.die_mm2, entry.design.tdp_w, entry.design.cost_usd, entry.value, entry.strategy) for name, entry in near]
+    heading = ("", "mm²", "W", "$", "value", "strategy")
+    points = [(entry.design.die_mm2, entry.results[0].throughput_sequences_per_s, name) for name, entry in near]
+    points += [
+        (entry.design.die_mm2, entry.results[0].throughput_sequences_per_s, f"place {place}")
+        for place, entry in enumerate(result.top[1:], 2)
+    ]
+    front = scatter(points, 0, ("die in mm²", "sequences/s"))
+    return f"{knobs}{parts}<details open><summary>nearly as good</summary>{rows(heading, lines)}</details>{front}"
+
+
+def _bound(bind: Any) -> str:
+    if bind.by == "nothing":
+        return "fits, and is not worth it"
+    return "the list ends" if bind.by == "space" else f"{_said(bind.next)} is refused by {bind.by}"
 
 
 def placement_html(placement: "Placement") -> str:
@@ -119,6 +149,46 @@ def placement_html(placement: "Placement") -> str:
     memory = [(i, rank["memory"] / 2**30, facts["memory_limit"] / 2**30) for i, rank in enumerate(facts["ranks"])]
     ranks = rows(("rank", "memory, GiB", "limit, GiB"), memory[:16])
     return f"<div>{head}<div>{_said(placement.time_per_batch)} s for a batch</div>{bars(parts, unit)}{ranks}</div>"
+
+
+def run_html(run: "RunPlan") -> str:
+    """Headline, figures of the run, where the time goes, what is beside it, and the curve where there is one."""
+    if not run.feasible:
+        tried = [(way.title, way.command) for way in run.ways_out]
+        return f"<div>nothing fits: {escape(str(run.reason))}{rows(('what does', 'command'), tried)}</div>"
+    facts = run.to_dict()
+    figures = facts["run"]
+    head = f"<div><b>{escape(run.plan.name)}</b>: {escape(run.strategy)}</div>"
+    lines = [
+        ("days", run.days),
+        ("device-hours", run.device_hours),
+        ("dollars", run.dollars),
+        ("MWh", None if figures["kwh"] is None else figures["kwh"] / 1e3),
+        ("t CO2e", None if figures["kg_co2e"] is None else figures["kg_co2e"] / 1e3),
+    ]
+    where = bars([(name.replace("_", " "), seconds) for name, seconds in facts["where_s"].items()], "s")
+    beside = [
+        (row["title"], found["strategy"], found["run"]["seconds"] / 86_400, found["run"]["dollars"])
+        for row in [*facts["next"], *facts["what_if"]]
+        if (found := row["found"]) is not None
+    ]
+    points = [
+        (float(point["devices"]), found["run"]["seconds"] / 86_400, found["strategy"])
+        for point in (facts.get("curve") or {}).get("points", [])
+        if (found := point["found"]) is not None
+    ]
+    mark = next((i for i, point in enumerate(points) if point[0] == run.plan.devices), None)
+    curve = scatter(points, mark, ("devices", "days"))
+    table = rows(("beside it", "strategy", "days", "dollars"), beside)
+    return f"<div>{head}{rows(('run', ''), lines)}{where}{curve}<details><summary>beside it</summary>{table}</details></div>"
+
+
+def launch_html(launch: "Launch") -> str:
+    """The files that start a run, each to be opened."""
+    files = "".join(
+        f"<details open><summary>{escape(name)}</summary><pre>{escape(text)}</pre></details>" for name, text in launch.items()
+    )
+    return f"<div><b>{escape(launch.framework)}</b> {escape(launch.version)}{files}</div>"
 
 
 def table_html(table: "Table") -> str:

@@ -77,10 +77,14 @@ class Model:
         family, else through `torch.export` of the module that transformers makes of it."""
         try:
             return cls.from_config(config, name=name)
-        except ValueError:
-            from ._torch import hf_module
+        except ValueError as unknown:
+            try:
+                from ._torch import hf_module
 
-            module = hf_module(config)
+                module = hf_module(config)
+            except ImportError:
+                # Without torch nothing is left to try.
+                raise unknown from None
             longest = int(getattr(config, "max_position_embeddings", 2048))
             return cls.from_torch(module, name=name, sequence=longest)
 

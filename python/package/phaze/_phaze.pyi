@@ -42,9 +42,51 @@ def search(
     threads: Optional[int] = None,
     tell: Optional[_Tell] = None,
 ) -> RawSearch: ...
+def sweep(
+    file: Optional[_Path],
+    models: str,
+    given: str,
+    vary: str,
+    texts: Dict[str, str],
+    *,
+    out: Optional[_Path] = None,
+    force: bool = False,
+    time_limit: Optional[float] = None,
+    threads: Optional[int] = None,
+    tell: Optional[_Tell] = None,
+) -> Tuple[Path, str, List[str]]: ...
+def shard(
+    models: str,
+    given: str,
+    texts: Dict[str, str],
+    part: str,
+    out: _Path,
+    *,
+    share: Optional[_Path] = None,
+    round: Optional[str] = None,
+    after: Optional[Sequence[_Path]] = None,
+    resume: bool = False,
+    force: bool = False,
+    threads: Optional[int] = None,
+    tell: Optional[_Tell] = None,
+) -> Tuple[int, int]: ...
+def merge(
+    shards: Sequence[_Path],
+    out: _Path,
+    *,
+    force: bool = False,
+    threads: Optional[int] = None,
+    tell: Optional[_Tell] = None,
+) -> RawSearch: ...
 def search_keys() -> List[Tuple[str, Optional[str]]]: ...
 def place(model: str, given: str, texts: Dict[str, str]) -> Tuple[str, Optional[str]]: ...
 def place_profile(profile: str, given: str) -> Tuple[str, Optional[str]]: ...
+def plan(
+    model: str, given: str, texts: Dict[str, str], *, own: Optional[_Path] = None, tell: Optional[_Tell] = None
+) -> Tuple[str, List[Tuple[str, str]], List[str]]: ...
+def launch(model: str, given: str, texts: Dict[str, str], *, own: Optional[_Path] = None) -> str: ...
+def check_run(files: Dict[str, str], *, deep: bool = False) -> Optional[str]: ...
+def chakra(plan: str) -> List[Tuple[int, bytes]]: ...
 def inspect(model: str, given: str, texts: Dict[str, str]) -> str: ...
 def export(model: str, texts: Dict[str, str]) -> str: ...
 def estimate(given: str, texts: Dict[str, str]) -> str: ...

@@ -68,11 +68,16 @@ class Shown:
             self._what, self._bar = what, self._tqdm(total=total or None, desc=what, unit="design")
         self._bar.total = total or None
         self._bar.n = done
+        # Where nothing is counted yet, what runs and since when is all there is to say.
+        self._bar.bar_format = None if total else "{desc}: {elapsed}"
         self._bar.refresh()
 
     def _tell_line(self, what: str, bounded: int, designs: int, evaluated: int, left: Optional[int]) -> None:
-        said = f"{bounded} of {designs} designs bounded" if left is None else f"{evaluated} evaluated, at most {left} left"
-        sys.stderr.write(f"\r\x1b[K{what}: {said}, {time.monotonic() - self._start:.0f} s")
+        if left is not None:
+            said = f": {evaluated} evaluated, at most {left} left"
+        else:
+            said = f": {bounded} of {designs} designs bounded" if designs else ""
+        sys.stderr.write(f"\r\x1b[K{what}{said}, {time.monotonic() - self._start:.0f} s")
         sys.stderr.flush()
         self._line = True
 

@@ -154,6 +154,27 @@ class Proof(Facts):
         return max((float(size["gap"]) for size in self._facts.get("by_hbm", ())), default=0.0)
 
 
+class NearWinner(Facts):
+    """A chip nearly as good as the winner that takes less."""
+
+    __slots__ = ()
+
+    @property
+    def least(self) -> str:
+        """Of what it takes the least: area, power or cost."""
+        return str(self._facts["least"])
+
+    @property
+    def within(self) -> float:
+        """By how much its value may be worse than that of the winner."""
+        return float(self._facts["within"])
+
+    @property
+    def entry(self) -> Entry:
+        """The chip and how to train on it."""
+        return Entry(self._facts["entry"])
+
+
 class Verdict(Facts):
     """Whether an answer holds; it is true where it does.
 
@@ -228,9 +249,9 @@ class SearchResult:
         return many(Entry, top if isinstance(top, list) else top["entries"])
 
     @property
-    def near_winners(self) -> Tuple[Facts, ...]:
+    def near_winners(self) -> Tuple[NearWinner, ...]:
         """Of a search over chips: the smallest, coolest and cheapest of those nearly as good."""
-        return many(Facts, self._facts.get("near_winners", []))
+        return many(NearWinner, self._facts.get("near_winners", []))
 
     @property
     def binds(self) -> Tuple[Facts, ...]:
@@ -294,7 +315,7 @@ class SearchResult:
         if self.over_chips:
             raise ValueError("a search over chips has no page; print it, or see its table of boxes")
         page = _phaze.outcome_page(self._name, self._outcome.decode(), self._csv.decode())
-        return _shown(page, path, open)
+        return show_page(page, path, open)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SearchResult) and (self._outcome, self._csv) == (other._outcome, other._csv)
@@ -393,6 +414,14 @@ class Placement(Facts):
         events: List[Dict[str, Any]] = found["traceEvents"] if isinstance(found, dict) else found
         return events
 
+    def chakra(self, directory: PathLike) -> pathlib.Path:
+        """Writes Chakra execution traces into a directory, one for each distinct rank; ASTRA-sim takes them."""
+        place = pathlib.Path(directory)
+        place.mkdir(parents=True, exist_ok=True)
+        for device, trace in _phaze.chakra(self.plan_json):
+            (place / f"trace.{device}.et").write_bytes(trace)
+        return place
+
     def check(self, deep: bool = False) -> Verdict:
         """Judges every claim of the plan from its own question."""
         lie = _phaze.check_plan(self.plan_json, deep=deep)
@@ -407,7 +436,7 @@ class Placement(Facts):
 
     def report(self, path: Optional[PathLike] = None, open: bool = False) -> pathlib.Path:
         """Writes the page of the plan, into a temporary file where no path is given."""
-        return _shown(_phaze.plan_page("plan.json", self.plan_json), path, open)
+        return show_page(_phaze.plan_page("plan.json", self.plan_json), path, open)
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return Placement, (self._facts, self._plan)
@@ -525,7 +554,8 @@ class Calibration(Facts):
         return f"Calibration({self.scalars})"
 
 
-def _shown(page: bytes, path: Optional[PathLike], open: bool) -> pathlib.Path:
+def show_page(page: bytes, path: Optional[PathLike], open: bool) -> pathlib.Path:
+    """Writes a page, into a temporary file where no path is given, and opens it where that is asked for."""
     if path is None:
         handle, name = tempfile.mkstemp(prefix="phaze-", suffix=".html")
         os.close(handle)

@@ -24,6 +24,9 @@ _SHAPES = {
     "lift_fresh_copy", "select", "split", "chunk", "split_with_sizes", "unbind", "float", "dropout",
 }
 
+#: Operators by which mixtures of experts choose.
+_ROUTES = {"topk", "sort", "one_hot", "scatter", "index_add", "nonzero", "bincount"}
+
 #: Vector work of one tensor, by torch's names and ours.
 _ALONE = {"silu": "silu", "gelu": "gelu", "relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid"}
 
@@ -362,8 +365,6 @@ class _Mapper:
         source = next((t for t in projections[0].tensors if t in known), None)
         if source is None:
             raise Unmappable(f"what attention at {node.path} reads was not mapped")
-        if ops & {"rms_norm", "layer_norm", "rsqrt"}:
-            self.note("norms of queries and keys are left out")
         weight = made.tensor(made.unique("qkv_weight"), ["hidden", "qkv_heads", "head"], "weight")
         qkv = made.step("qkv", "contract", [known[source], weight], ["batch", "sequence", "qkv_heads", "head"])
         if len([t for t in projections[0].tensors if t in program.parameters]) > 1:
@@ -374,6 +375,8 @@ class _Mapper:
         key: List[Dim] = ["batch", "keys", "kv_heads", "head"]
         q, k, v = made.tensor("q", query), made.tensor("k", key), made.tensor("v", key)
         made.steps.append({"name": made.unique("heads"), "action": "split", "reads": [qkv], "writes": [q, k, v]})
+        q = self.normed("q", sources[0][1], made, q, head)
+        k = self.normed("k", sources[1][1], made, k, head)
         if ops & {"neg", "cat", "cos", "sin"}:
             self.numbers["rotary"] = head
             q = made.step("q_rotary", {"vector": {"kind": "rotary", "rows": query[:-1], "row": ["rotary"]}}, [q], query)
@@ -386,6 +389,22 @@ class _Mapper:
         known[node.name] = made.step("context", "contract", [scores, v], query, module="core_attn")
         assert group * kv_heads == heads
         return inner
+
+    def normed(self, name: str, passed: List[Node], made: _Layer, given: int, head: int) -> int:
+        """Queries or keys behind their norm, where they have one over the elements of a head."""
+        kinds = {"rms_norm": "rms_norm", "rsqrt": "rms_norm", "layer_norm": "layer_norm", "native_layer_norm": "layer_norm"}
+        kind = next((kinds[node.op] for node in passed if node.op in kinds), None)
+        if kind is None:
+            return given
+        weights = {tensor for node in passed for tensor in node.tensors if tensor in self.program.parameters}
+        if any(self.program.size(weight) != (head,) for weight in weights) or len(weights) != (2 if kind == "layer_norm" else 1):
+            self.note("norms of queries and keys that are not over the elements of a head are left out")
+            return given
+        parts = ("gain", "bias")[: len(weights)]
+        gains = [made.tensor(made.unique(f"{name}_norm_{part}"), ["head"], "weight") for part in parts]
+        dims = made.dims(given)
+        action = {"vector": {"kind": kind, "rows": dims[:-1], "row": dims[-1:]}}
+        return made.step(f"{name}_norm", action, [given, *gains], dims)
 
     def plain(self, node: Node, made: _Layer, known: Dict[str, int], marks: Dict[str, Tuple[str, str]]) -> None:
         """One operator outside attention's projections."""
@@ -429,6 +448,11 @@ class _Mapper:
         elif op == "add" and mapped and weights:
             bias = made.tensor(made.unique("bias"), made.dims(known[mapped[0]])[-1:], "weight")
             known[node.name] = made.vector("bias", [known[mapped[0]], bias])
+        elif op in _ROUTES:
+            raise Unmappable(
+                f"{op} at {node.path or 'the top'} chooses among tokens or experts, which an exported graph does not tell: "
+                "give the configuration to Model.from_hf, or write the layer (docs/model-file.md)"
+            )
         elif mapped and self.program.size(node.name) == self.program.size(mapped[0]):
             self.note(f"{op} at {node.path or 'the top'} is left out: phaze has no such vector work")
             known[node.name] = known[mapped[0]]
@@ -464,7 +488,13 @@ class _Mapper:
         others = [n for n in self.program.nodes if n.op == "embedding" and n is not self.table]
         for node in others:
             rows, width = self.program.size(self._weight(node))
-            self.note(f"a second table of {rows} x {width} at {node.path} is left out")
+            if width != self.numbers["hidden"] or "positions" in self.numbers:
+                self.note(f"a second table of {rows} x {width} at {node.path} is left out")
+                continue
+            self.numbers["positions"] = rows
+            table = made.tensor("position_table", ["positions", "hidden"], "weight")
+            work = {"kind": "bias", "rows": ["batch"], "row": ["sequence", "hidden"]}
+            tokens = made.step("positions", {"vector": work}, [tokens, table], _TOKENS)
         graph = {"tensors": made.tensors, "steps": made.steps}
         return {"name": "embedding", "reach": "all", "input": None, "output": tokens, "graph": graph}
 
@@ -524,7 +554,8 @@ def _numbers(mapper: _Mapper, name: str, sequence: int, kinds: List[Dict[str, An
         mlp=known.get("mlp", 4 * known["hidden"]),
         vocabulary=known["vocabulary"],
         vocabulary_multiple=None,
-        max_sequence=sequence,
+        max_sequence=min(sequence, known.get("positions", sequence)),
+        positions=known.get("positions"),
         tied="tied_weight" in forms,
         norm="rms" if "rms_norm" in words else "layer",
         variants=[numbers["variants"][0]] * mapper.n_layers,
