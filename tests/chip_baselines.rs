@@ -27,8 +27,8 @@ const KNOBS: &str = "tensor_cores = [6, 16, 40]\nwidth = [64, 128]\ndepth = 128\
 fn setup(models: &[&str], chip: &str, search: &str) -> ChipSetup {
     let models = models.iter().map(|name| format!("[[model]]\nname = \"{name}\"\n"));
     let text = format!(
-        "{}[job]\ndevices = 8\nglobal_batch = 64\nmicro_batches = [2]\n[chip]\n{chip}\n[space]\n\
-         {KNOBS}[search]\n{search}\n",
+        "{}[job]\ndevices = 8\nglobal_batch = 64\nmicro_batches = [2]\n[space]\n\
+         {KNOBS}{chip}\n[search]\n{search}\n",
         models.collect::<String>()
     );
     let file = RequestFile::read(&text, "test").unwrap();
@@ -73,7 +73,7 @@ fn operators_alone_choose_the_best_of_all_chips_by_every_objective() {
         ("", "objective = \"energy-per-token\""),
         ("", "objective = \"throughput-per-area\""),
         ("", "power_cap_w = 200.0"),
-        ("area_mm2 = 500\ntdp_w = 300", ""),
+        ("max_area_mm2 = 500\n[chip]\ntdp_w = 300", ""),
     ];
     for (chip, search) in cases {
         let setup = setup(&["bert-large"], chip, search);
