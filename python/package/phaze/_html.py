@@ -135,6 +135,10 @@ def _bound(bind: Any) -> str:
     return "the list ends" if bind.by == "space" else f"{_said(bind.next)} is refused by {bind.by}"
 
 
+#: What tells a part of a batch once more, in parts of its own.
+_PARTS_OF_PARTS = ("exchanges_by_axis", "fill_and_drain", "imbalance")
+
+
 def placement_html(placement: "Placement") -> str:
     """Headline, where the time goes, and the ranks of a plan."""
     if not placement.feasible:
@@ -145,6 +149,7 @@ def placement_html(placement: "Placement") -> str:
     parts = [
         (key.replace("_", " "), value["exposed"] if isinstance(value, dict) else value)
         for key, value in facts["breakdown"].items()
+        if key not in _PARTS_OF_PARTS
     ]
     memory = [(i, rank["memory"] / 2**30, facts["memory_limit"] / 2**30) for i, rank in enumerate(facts["ranks"])]
     ranks = rows(("rank", "memory, GiB", "limit, GiB"), memory[:16])
