@@ -82,13 +82,12 @@ pub fn sweep(
     threads: Option<usize>,
     tell: Option<Bound<'_, PyAny>>,
 ) -> PyResult<SweptTo> {
-    let swept = match file {
-        Some(file) => Swept::File(file),
-        None => {
-            let (given, vary) = (keywords("sweep", given)?, keywords("sweep", vary)?);
-            let sweep = ask::search::sweep(&models_of("sweep", models)?, given, vary);
-            Swept::Keys(sweep.map_err(|wrong| refused(wrong.into()))?, texts)
-        }
+    let swept = if let Some(file) = file {
+        Swept::File(file)
+    } else {
+        let (given, vary) = (keywords("sweep", given)?, keywords("sweep", vary)?);
+        let sweep = ask::search::sweep(&models_of("sweep", models)?, given, vary);
+        Swept::Keys(sweep.map_err(|wrong| refused(wrong.into()))?, texts)
     };
     wait_for_those_left_alone(py)?;
     let program = program(py)?;

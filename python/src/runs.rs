@@ -150,7 +150,7 @@ pub fn check_run(
 
 /// The Chakra traces of a plan: bytes by device.
 #[pyfunction]
-pub fn chakra<'py>(py: Python<'py>, plan: String) -> PyResult<Vec<(u64, Bound<'py, PyBytes>)>> {
+pub fn chakra(py: Python<'_>, plan: String) -> PyResult<Vec<(u64, Bound<'_, PyBytes>)>> {
     let traces = answered(py, move || {
         let traces = report::chakra::traces(&plan_of(&plan)?);
         traces.map_err(|reason| Refusal::Options(format!("chakra: {reason}")))
