@@ -85,17 +85,31 @@ pub fn divide(layer: &Layer, devices: u64, kind: ContextKind) -> Layer {
     let Some(first) = steps.iter().position(is_paired) else {
         return Layer { graph: Graph { steps, ..division.graph }, ..layer.clone() };
     };
-    let n_paired = steps[first..].iter().take_while(|step| is_paired(step)).count();
-    let (before, rest) = steps.split_at(first);
-    let (paired, after) = rest.split_at(n_paired);
-    assert!(!after.iter().any(is_paired), "the work on pairs of tokens is in one piece");
-    division.graph.steps.extend_from_slice(before);
-    match kind {
-        ContextKind::Gather => division.gather(paired),
-        ContextKind::Ring => division.ring(paired, &pairs, devices),
-        ContextKind::Ulysses => division.turn(paired),
+    let last = steps.iter().rposition(is_paired).unwrap_or(first);
+    let (mut before, mut after) = (steps[..first].to_vec(), Vec::new());
+    let mut paired: Vec<Step> = Vec::new();
+    // The work on pairs is in one piece but for exchanges along other axes: what enters for it comes
+    // before it, what leaves it comes after.
+    let mut made: BTreeSet<TensorId> = BTreeSet::new();
+    for step in &steps[first..=last] {
+        let waits = step.reads.iter().any(|read| made.contains(read));
+        match (is_paired(step), waits) {
+            (true, _) => paired.push(step.clone()),
+            (false, true) => after.push(step.clone()),
+            (false, false) => before.push(step.clone()),
+        }
+        if is_paired(step) || waits {
+            made.extend(&step.writes);
+        }
     }
-    division.graph.steps.extend_from_slice(after);
+    after.extend_from_slice(&steps[last + 1..]);
+    division.graph.steps.extend(before);
+    match kind {
+        ContextKind::Gather => division.gather(&paired),
+        ContextKind::Ring => division.ring(&paired, &pairs, devices),
+        ContextKind::Ulysses => division.turn(&paired),
+    }
+    division.graph.steps.extend(after);
     Layer { graph: division.graph, ..layer.clone() }
 }
 
@@ -381,6 +395,30 @@ mod tests {
 
     fn on(context: u64, context_kind: ContextKind) -> Setting {
         Setting { context, context_kind, ..Setting::ALONE }
+    }
+
+    #[test]
+    fn what_enters_for_the_work_on_pairs_comes_before_it() {
+        let mut model = families::build(&examples::gpt());
+        let graph = &mut model.kinds[1].graph;
+        let values = graph.tensors.iter().position(|tensor| tensor.name == "v").unwrap();
+        // The same for all heads, so that devices which share these must hand them to each other.
+        graph.tensors[values].dims = vec![Dim::Batch, Dim::Keys, Dim::Head];
+        for kind in ContextKind::ALL {
+            for sequence_parallel in [false, true] {
+                let setting = Setting { tensor_parallel: 2, sequence_parallel, ..on(2, kind) };
+                let share = shard(&model, Setting { sequence: 64, ..setting }).unwrap();
+                let names = |pass: &Dag<Op>| -> Vec<String> {
+                    pass.nodes().iter().map(|op| op.name.clone()).collect()
+                };
+                let entered = |name: &String| name.starts_with("v_enter");
+                let there = names(&share.kinds[1].forward);
+                let before = there.iter().position(|name| name.starts_with("scores"));
+                let at = there.iter().position(entered);
+                assert!(!sequence_parallel || at.is_some() && at < before, "{there:?}");
+                assert!(names(&share.kinds[1].backward).iter().any(entered));
+            }
+        }
     }
 
     /// What is exchanged along the context axis, by kind and bytes.
