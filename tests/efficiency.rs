@@ -102,3 +102,28 @@ fn designs_without_a_block_keep_their_numbers_bit_for_bit() {
     }
     assert_eq!(n_plans, 9);
 }
+
+#[test]
+fn only_mixtures_feel_what_the_matmuls_of_experts_reach() {
+    let own = preset_text("h100-sxm").unwrap();
+    assert!(own.contains("\ngrouped = 0.66"));
+    let without: Vec<&str> = own.lines().filter(|line| !line.starts_with("grouped")).collect();
+    let without = Source { name: "h100-sxm.toml".into(), text: Some(without.join("\n")) };
+    let both = |model: &str| {
+        let mut mixture = asked(model, "h100-sxm", None);
+        mixture.space.expert_parallel = vec![8];
+        mixture.space.expert_tensor = vec![1];
+        if model == "gpt2-xl" {
+            mixture = asked(model, "h100-sxm", None);
+        }
+        let alike = Question { hardware: without.clone(), ..mixture.clone() };
+        [mixture, alike].map(plan)
+    };
+    let [dense, same] = both("gpt2-xl");
+    assert_eq!(answer(&dense), answer(&same));
+    let [slow, fast] = both("mixtral-8x7b");
+    assert!(slow.answer.time_per_batch > fast.answer.time_per_batch);
+    // A block that makes experts as fast as all other matmuls is refuted.
+    let forged = Plan { question: fast.question, ..slow };
+    assert!(judge(&forged, "plan").unwrap().is_err());
+}

@@ -258,7 +258,13 @@ fn a_fused_operator_takes_at_least_as_long_as_either_part() {
             continue;
         }
         let numbers = Numbers::Bf16;
-        let bare = Work::Matmul { matmul: *matmul, homes: *homes, fused: Vec::new(), numbers };
+        let bare = Work::Matmul {
+            matmul: *matmul,
+            homes: *homes,
+            fused: Vec::new(),
+            numbers,
+            grouped: false,
+        };
         let parts = [bare, Work::Vector(fused.clone())].map(|work| Op {
             name: op.name.clone(),
             work,

@@ -257,7 +257,7 @@ fn written(
         "matmul" | "matmul_fp8" if key != own_matmul => "not of these runs",
         "kernels" => "",
         _ if fitted(key) => "fitted",
-        "memory" | "attention" => "usual, not fitted",
+        "memory" | "attention" | "grouped" => "usual, not fitted",
         _ => "given",
     };
     efficiency::replaced(text, &efficiency::block((&found, base.fp8), &calibrations, &notes))

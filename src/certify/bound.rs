@@ -25,6 +25,7 @@ use crate::units::Time;
 use super::divide::Asked;
 use super::divide::Divided;
 use super::operator::Place;
+use super::operator::part_of_peak;
 use super::operator::price;
 use super::phases::Case;
 use super::phases::LayerTimes;
@@ -291,12 +292,18 @@ impl PassBound {
                     array_steps(matmul, width, depth * numbers.per_cycle())
                 })
             };
-            matmuls.iter().map(steps).collect()
+            // Operations of which no loops are known keep every multiply-accumulator busy.
+            let unknown = |op: &Op| match op.work {
+                Work::Opaque { flops } => flops as f64 / 2.0 / (width as f64 * depth as f64),
+                _ => 0.0,
+            };
+            let both = matmuls.iter().zip(ops.nodes());
+            both.map(|(matmul, op)| steps(matmul) + unknown(op)).collect()
         };
         let of_ops = |figure: &dyn Fn(&Op) -> f64| ops.nodes().iter().map(figure).collect();
         let on_chip = |op: &Op| !matches!(op.work, Work::Collective(_));
         let kernels = ops.nodes().iter().map(on_chip).collect();
-        let macs = matmuls.iter().flatten().map(|(matmul, _)| matmul.flops().0 as f64 / 2.0);
+        let macs = ops.nodes().iter().map(|op| op.flops().0 as f64 / 2.0);
         Self {
             steps: shapes.iter().map(steps_on).collect(),
             slow: of_ops(&|op| slow(op, place.chip.efficiency())),
@@ -424,11 +431,10 @@ fn array_bytes(matmul: &Matmul, width: u64, depth: u64, element: f64) -> f64 {
 /// How much longer the arrays take for an operator than at their peak.
 fn slow(op: &Op, reached: &Efficiency) -> f64 {
     let part = match &op.work {
-        Work::Matmul { homes, .. } if [homes.a, homes.b, homes.out].contains(&Home::Chip) => {
-            reached.attention
+        Work::Matmul { homes, numbers, grouped, .. } => {
+            part_of_peak(*numbers, *homes, *grouped, reached)
         }
-        Work::Matmul { numbers: Numbers::Bf16, .. } => reached.matmul,
-        Work::Matmul { .. } => reached.matmul_fp8,
+        Work::Opaque { .. } => reached.matmul,
         _ => 1000,
     };
     1000.0 / f64::from(part)
@@ -439,7 +445,7 @@ fn lane_cycles(op: &Op, place: Place) -> f64 {
     let chain = match &op.work {
         Work::Matmul { fused, .. } => fused.as_slice(),
         Work::Vector(chain) => chain.as_slice(),
-        Work::Move | Work::Collective(_) => &[],
+        Work::Opaque { .. } | Work::Move | Work::Collective(_) => &[],
     };
     let each = chain.iter().map(|work| {
         let cycles = cycles_per_element(work.kind, work.pass, place.costs);

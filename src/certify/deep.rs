@@ -333,16 +333,20 @@ mod tests {
     use crate::hardware::chip::properties;
     use crate::hardware::chip::torus_of_links;
     use crate::model::families;
+    use crate::model::op::Op;
+    use crate::model::op::Traffic;
     use crate::model::op::Work;
     use crate::model::spec::examples;
     use crate::parallel::Setting;
     use crate::parallel::shard;
+    use crate::units::Bytes;
     use crate::units::Time;
 
     /// A block in which nothing reaches its data sheet.
     const BLOCK: Efficiency = Efficiency {
         matmul: 700,
         attention: 450,
+        grouped: 660,
         memory: 830,
         launch: Time(7),
         ..Efficiency::IDEAL
@@ -364,7 +368,12 @@ mod tests {
                 let setting = Setting { sequence: 64, ..Setting::ALONE };
                 let share = shard(&families::build(&spec), setting).unwrap();
                 let passes = share.kinds.iter().flat_map(|kind| [&kind.forward, &kind.backward]);
-                for op in passes.flat_map(crate::graph::Dag::nodes) {
+                let own = [Op {
+                    name: "own".into(),
+                    work: Work::Opaque { flops: 12_345_678_901 },
+                    traffic: Traffic { hbm_read: Bytes(4_321), ..Traffic::default() },
+                }];
+                for op in passes.flat_map(crate::graph::Dag::nodes).chain(&own) {
                     for cores in [Use::Alone, Use::Spread] {
                         let [exact, whole] = [0, 1].map(|at| {
                             let chip = &chips[at];

@@ -65,13 +65,17 @@ pub fn price(op: &Op, place: Place, cores: Use, mapping: Option<&Mapping>) -> Op
         Work::Collective(exchange) => Some(collective::estimate(exchange, &vector, place.cluster)),
         Work::Vector(chain) => together(Product::default(), chain, &op.traffic, &vector, place),
         Work::Move => together(Product::default(), &[], &op.traffic, &vector, place),
-        Work::Matmul { matmul, homes, fused, numbers } => {
+        Work::Opaque { flops } => {
+            let product = operations(*flops, place.chip, cores)?;
+            together(product, &[], &op.traffic, &vector, place)
+        }
+        Work::Matmul { matmul, homes, fused, numbers, grouped } => {
             let (spec, mapping) = (place.chip.tensor_in(*numbers, cores), mapping?);
             if !is_legal(matmul, &spec, mapping) {
                 return None;
             }
             let priced = cost(matmul, *homes, &spec, mapping)?;
-            let part = part_of_peak(*numbers, *homes, place.chip.efficiency());
+            let part = part_of_peak(*numbers, *homes, *grouped, place.chip.efficiency());
             let (cycles, limit) = reached(&priced, part)?;
             let (on_chip, on_chip_limit) = on_chip(&priced);
             let product = Product {
@@ -90,13 +94,34 @@ pub fn price(op: &Op, place: Place, cores: Use, mapping: Option<&Mapping>) -> Op
 }
 
 /// Thousandths of their peak that the arrays reach.
-fn part_of_peak(numbers: Numbers, homes: Homes, efficiency: &Efficiency) -> u16 {
-    let fused = homes.a == Home::Chip || homes.b == Home::Chip || homes.out == Home::Chip;
-    match numbers {
-        _ if fused => efficiency.attention,
-        Numbers::Bf16 => efficiency.matmul,
-        Numbers::Fp8 | Numbers::Bf16BesideFp8 => efficiency.matmul_fp8,
+pub fn part_of_peak(numbers: Numbers, homes: Homes, grouped: bool, efficiency: &Efficiency) -> u16 {
+    if homes.a == Home::Chip || homes.b == Home::Chip || homes.out == Home::Chip {
+        return efficiency.attention;
     }
+    let whole = if numbers == Numbers::Bf16 { efficiency.matmul } else { efficiency.matmul_fp8 };
+    if !grouped {
+        return whole;
+    }
+    let millionths = u32::from(whole) * u32::from(efficiency.grouped);
+    u16::try_from(millionths.div_ceil(1000)).unwrap_or(whole)
+}
+
+/// Operations of which no loops are known: all arrays are busy at what matmuls reach, and nothing but
+/// multiply-accumulators and their registers takes energy.
+fn operations(flops: u64, chip: &Accelerator, cores: Use) -> Option<Product> {
+    let spec = chip.tensor(cores);
+    let per_cycle = 2 * spec.count * spec.width * spec.depth;
+    let busy = flops.div_ceil(per_cycle);
+    let cycles = prolonged(busy, chip.efficiency().matmul)?;
+    let each = u128::from(spec.energies.mac) + u128::from(spec.energies.register);
+    Some(Product {
+        cycles,
+        limit: Some(Limit::Compute),
+        on_chip: cycles,
+        on_chip_limit: Some(Limit::Compute),
+        energy: Energy(u128::from(flops.div_ceil(2)) * each),
+        ..Product::default()
+    })
 }
 
 /// Cycles of a product beside memory that is never waited for, and the first that needs them all.

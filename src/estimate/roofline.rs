@@ -25,6 +25,7 @@ impl Roofline {
     pub fn of(op: &Op, chip: &Accelerator, costs: VectorCosts) -> Option<Self> {
         let (flops, chain): (u128, &[VectorWork]) = match &op.work {
             Work::Matmul { matmul, fused, .. } => (matmul.flops().0, fused),
+            Work::Opaque { flops } => (u128::from(*flops), &[]),
             Work::Vector(chain) => (0, chain),
             Work::Move => (0, &[]),
             Work::Collective(_) => return Some(Self { compute: Time::ZERO, hbm: Time::ZERO }),

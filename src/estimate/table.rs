@@ -199,11 +199,16 @@ impl EstimateTable {
             Work::Collective(collective) => {
                 return Ok(collective::estimate(collective, &vector, cluster));
             }
-            Work::Matmul { matmul, homes, fused, numbers } => {
-                let reached = matmul_reaches(*numbers, *homes, reached);
+            Work::Matmul { matmul, homes, fused, numbers, grouped } => {
+                let reached = matmul_reaches(*numbers, *homes, *grouped, reached);
                 let found = self.matmul(matmul, *homes, &chip.tensor_in(*numbers, cores));
                 let slowed = found.and_then(|cost| cost.slowed(reached));
                 slowed.and_then(|cost| self.joined(Some(cost), fused, &op.traffic, place))
+            }
+            Work::Opaque { flops } => {
+                let found = MatmulCost::of_operations(*flops, &chip.tensor(cores));
+                let slowed = found.and_then(|cost| cost.slowed(reached.matmul));
+                slowed.and_then(|cost| self.joined(Some(cost), &[], &op.traffic, place))
             }
             Work::Vector(chain) => self.joined(None, chain, &op.traffic, place),
             Work::Move => self.joined(None, &[], &op.traffic, place),
@@ -377,6 +382,21 @@ impl MatmulCost {
         }
     }
 
+    /// Operations of which no loops are known keep all arrays busy.
+    fn of_operations(flops: u64, spec: &CoreSpec) -> Option<Self> {
+        let cycles = operation_cycles(flops, spec);
+        let each = spec.energies.mac.checked_add(spec.energies.register)?;
+        Some(Self {
+            cycles,
+            on_chip: (cycles, Limit::Compute),
+            limit: Limit::Compute,
+            energy: Energy(u128::from(flops.div_ceil(2)) * u128::from(each)),
+            hbm: 0,
+            glb_read: 0,
+            glb_written: 0,
+        })
+    }
+
     /// The same where the arrays reach so many thousandths of what the mapping says. What memory
     /// needs then is for the whole operator to say.
     fn slowed(self, thousandths: u16) -> Option<Self> {
@@ -393,12 +413,19 @@ impl MatmulCost {
 
 /// Thousandths of its peak rate that a matmul reaches: one whose tensors stay on the chip is part
 /// of the kernel of fused attention.
-pub fn matmul_reaches(numbers: Numbers, homes: Homes, reached: &Efficiency) -> u16 {
-    match numbers {
-        _ if homes.stay() => reached.attention,
+pub fn matmul_reaches(numbers: Numbers, homes: Homes, grouped: bool, reached: &Efficiency) -> u16 {
+    let alone = match numbers {
+        _ if homes.stay() => return reached.attention,
         Numbers::Bf16 => reached.matmul,
         Numbers::Fp8 | Numbers::Bf16BesideFp8 => reached.matmul_fp8,
-    }
+    };
+    if grouped { reached.in_groups(alone) } else { alone }
+}
+
+/// Cycles in which arrays do so many operations, whatever their loops.
+pub fn operation_cycles(flops: u64, spec: &CoreSpec) -> u64 {
+    u64::try_from(u128::from(flops).div_ceil(2 * u128::from(spec.macs_per_cycle())))
+        .unwrap_or(u64::MAX)
 }
 
 /// Whether moving every operand once takes longer than all arrays need.

@@ -20,6 +20,8 @@ pub struct Efficiency {
     pub matmul_fp8: u16,
     /// The same in the kernel of fused attention.
     pub attention: u16,
+    /// Of what matmuls reach, in those of experts.
+    pub grouped: u16,
     /// Of the bandwidth of off-chip memory.
     pub memory: u16,
     /// Of the bandwidth of links inside a node.
@@ -52,6 +54,7 @@ impl Efficiency {
         matmul: 1000,
         matmul_fp8: 1000,
         attention: 1000,
+        grouped: 1000,
         memory: 1000,
         link: 1000,
         between: 1000,
@@ -64,6 +67,12 @@ impl Efficiency {
         gradient_bytes: None,
         kernels: Kernels::FusedIdeal,
     };
+
+    /// What the matmuls of experts reach of the arrays' peak, where others reach so much.
+    pub fn in_groups(&self, matmul: u16) -> u16 {
+        let reached = (u32::from(matmul) * u32::from(self.grouped)).div_ceil(1000);
+        u16::try_from(reached).unwrap_or(matmul)
+    }
 
     /// What software makes of layers whose matmuls compute in these numbers.
     pub fn stack(&self, precision: Precision) -> Stack {

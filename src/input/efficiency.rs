@@ -20,6 +20,7 @@ pub(super) struct RawEfficiency {
     matmul: Option<f64>,
     matmul_fp8: Option<f64>,
     attention: Option<f64>,
+    grouped: Option<f64>,
     memory: Option<f64>,
     link: Option<f64>,
     between: Option<f64>,
@@ -74,6 +75,7 @@ impl RawEfficiency {
             matmul: fraction("matmul", self.matmul)?,
             matmul_fp8: fraction("matmul_fp8", self.matmul_fp8)?,
             attention: fraction("attention", self.attention)?,
+            grouped: fraction("grouped", self.grouped)?,
             memory: fraction("memory", self.memory)?,
             link: fraction("link", self.link)?,
             between: fraction("between", self.between)?,
@@ -166,11 +168,17 @@ pub fn block(
         ("matmul", efficiency.matmul),
         ("matmul_fp8", efficiency.matmul_fp8),
         ("attention", efficiency.attention),
+        ("grouped", efficiency.grouped),
         ("memory", efficiency.memory),
         ("link", efficiency.link),
         ("between", efficiency.between),
     ];
-    for (key, thousandths) in fractions.into_iter().filter(|(key, _)| fp8 || *key != "matmul_fp8") {
+    let is_told = |&(key, thousandths): &(&str, u16)| match key {
+        "matmul_fp8" => fp8,
+        "grouped" => thousandths < 1000,
+        _ => true,
+    };
+    for (key, thousandths) in fractions.into_iter().filter(is_told) {
         line(key, part(thousandths).to_string());
     }
     line("launch_us", us(efficiency.launch).to_string());

@@ -493,10 +493,13 @@ impl PassSpent {
         for (op, cost) in ops.nodes().iter().zip(costs) {
             let time = cost.spread.time;
             match &op.work {
-                Work::Matmul { matmul, homes, .. } if matmul.b > 1 || homes.stay() => {
+                // Experts are a batch of matmuls too, but of weights.
+                Work::Matmul { matmul, homes, grouped: false, .. }
+                    if matmul.b > 1 || homes.stay() =>
+                {
                     spent.attention += time;
                 }
-                Work::Matmul { .. } => spent.matmul += time,
+                Work::Matmul { .. } | Work::Opaque { .. } => spent.matmul += time,
                 Work::Vector(chain) if chain.iter().any(|w| w.kind == VectorKind::Softmax) => {
                     spent.attention += time;
                 }

@@ -38,6 +38,7 @@ use super::op::Traffic;
 use super::op::VectorKind;
 use super::op::VectorWork;
 use super::op::Work;
+use super::opaque;
 use crate::graph::Dag;
 use crate::units::Bytes;
 
@@ -316,6 +317,7 @@ impl<'a> Fusion<'a> {
             Action::Exchange { .. } => {
                 (exchange(self.graph, first, self.scale), Traffic::default())
             }
+            Action::Opaque(opaque) => opaque::operator(opaque, self.graph, first, self.scale),
             Action::Split | Action::Concat => panic!("views leave no operator"),
         };
         Op { name, work, traffic }
@@ -326,6 +328,7 @@ impl<'a> Fusion<'a> {
         let matmul = self.scale.matmul(self.graph, first);
         let Matmul { b: batch, m, k, n } = matmul;
         let numbers = numbers(self.graph, first, self.scale.stack.precision);
+        let grouped = is_grouped(self.graph, first);
         let operand = numbers.operand(self.scale.element);
         let home = |id: TensorId| {
             if self.graph.at(id).on_chip { Home::Chip } else { Home::Hbm }
@@ -351,7 +354,7 @@ impl<'a> Fusion<'a> {
             if homes.out == Home::Hbm {
                 traffic.hbm_written += Bytes(self.scale.element.0 - operand.0) * (batch * m * n);
             }
-            return (Work::Matmul { matmul, homes, fused: Vec::new(), numbers }, traffic);
+            return (Work::Matmul { matmul, homes, fused: Vec::new(), numbers, grouped }, traffic);
         }
         let mut traffic = self.crossing(group, fused);
         traffic.hbm_read += hbm_read;
@@ -362,7 +365,8 @@ impl<'a> Fusion<'a> {
             traffic.hbm_written = Bytes(traffic.hbm_written.0.saturating_sub(own.0));
         }
         let homes = Homes { a, b, out };
-        (Work::Matmul { matmul, homes, fused: self.vector_work(fused), numbers }, traffic)
+        let fused = self.vector_work(fused);
+        (Work::Matmul { matmul, homes, fused, numbers, grouped }, traffic)
     }
 
     fn vector_work(&self, steps: &[&Step]) -> Vec<VectorWork> {
@@ -502,6 +506,12 @@ pub(super) fn numbers(graph: &Graph, step: &Step, precision: Precision) -> Numbe
         Precision::Fp8 if of_weight => Numbers::Fp8,
         Precision::Fp8 | Precision::Bf16 => Numbers::Bf16,
     }
+}
+
+/// Whether a contraction is that of the weights of experts, or of their gradient.
+pub(super) fn is_grouped(graph: &Graph, step: &Step) -> bool {
+    let ends = [step.reads[1], step.writes[0]].map(|id| graph.at(id));
+    ends.iter().any(|tensor| tensor.form.is_weight() && tensor.dims.contains(&Dim::Experts))
 }
 
 /// Whether a pass is that of the layer which ends in the loss.

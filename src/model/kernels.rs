@@ -15,6 +15,7 @@ use super::Axis;
 use super::dim::Dim;
 use super::fusion::Scale;
 use super::fusion::exchange;
+use super::fusion::is_grouped;
 use super::fusion::numbers;
 use super::layer::Action;
 use super::layer::Graph;
@@ -29,6 +30,7 @@ use super::op::Traffic;
 use super::op::VectorKind;
 use super::op::VectorWork;
 use super::op::Work;
+use super::opaque;
 use crate::graph::Dag;
 use crate::units::Bytes;
 
@@ -102,6 +104,7 @@ impl Launched<'_> {
                 let rows = ends[0].max(ends[1]);
                 Some((Work::Move, self.traffic(rows, PERMUTE)))
             }
+            Action::Opaque(opaque) => Some(opaque::operator(opaque, self.graph, step, self.scale)),
             Action::Exchange { .. } => {
                 Some((exchange(self.graph, step, self.scale), Traffic::default()))
             }
@@ -179,7 +182,8 @@ impl Launched<'_> {
         } else if homes.out == Home::Hbm {
             traffic.hbm_written += Bytes(self.scale.element.0 - operand.0) * elements;
         }
-        (Work::Matmul { matmul, homes, fused: Vec::new(), numbers }, traffic)
+        let grouped = is_grouped(self.graph, step);
+        (Work::Matmul { matmul, homes, fused: Vec::new(), numbers, grouped }, traffic)
     }
 
     /// Vector work, where it is a kernel of its own.

@@ -16,6 +16,7 @@ use super::op::CollectiveKind;
 use super::op::Matmul;
 use super::op::Pass;
 use super::op::VectorKind;
+use super::opaque::Opaque;
 use crate::units::Bytes;
 
 /// Names one tensor of one [`Graph`].
@@ -42,7 +43,7 @@ pub enum Form {
 
 /// A tensor of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a tensor: its name, dims and form")]
 pub struct Tensor {
     /// What a reader knows it by.
     pub name: String,
@@ -82,11 +83,13 @@ pub enum Action {
     Dispatch,
     /// The rows of experts summed for each token that visited them; backward they are copied.
     Combine,
+    /// Work of which only the cost is known.
+    Opaque(Opaque),
 }
 
 /// A step of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a step: its name, action, reads and writes")]
 pub struct Step {
     /// What a reader knows it by, unique in its graph.
     pub name: String,
@@ -116,7 +119,7 @@ pub struct Step {
 
 /// Tensors and the steps that make them, each step after those that it reads from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a graph: tensors and steps")]
 pub struct Graph {
     /// By [`TensorId`].
     pub tensors: Vec<Tensor>,
@@ -126,7 +129,7 @@ pub struct Graph {
 
 /// One kind of layer, forward.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a layer: name, graph, reach, input and output")]
 pub struct Layer {
     /// What a reader knows it by: `embedding`, `transformer`, `head`.
     pub name: String,
@@ -271,18 +274,24 @@ impl Layer {
 
     /// Whether no size or sum of sizes of `n_occurrences` such layers can leave its type's range.
     ///
-    /// A matmul has at most 2⁶² multiply-accumulates; all tensors together have at most 2⁵⁸
-    /// elements, which leaves room for their bytes, gradients and optimizer state.
+    /// A matmul has at most 2⁶² multiply-accumulates; steps of which only the cost is known have at
+    /// most 2⁵⁸ operations and bytes, and all tensors together at most 2⁵⁸ elements, which leaves room for their bytes, gradients and optimizer state.
     pub fn within_limits(&self, sizes: &Sizes, n_occurrences: u64) -> bool {
         let contractions =
             self.graph.steps.iter().filter(|step| matches!(step.action, Action::Contract));
         let largest = contractions.map(|step| self.graph.contraction(step).wide_macs(sizes)).max();
+        let opaque = self.graph.steps.iter().filter_map(|step| match &step.action {
+            Action::Opaque(opaque) => Some(opaque.wide(sizes)),
+            _ => None,
+        });
+        let opaque = opaque.fold(0, u128::saturating_add);
         let elements = self
             .graph
             .tensors
             .iter()
             .fold(0, |sum: u128, tensor| sum.saturating_add(sizes.wide_elements(&tensor.dims)));
         largest.unwrap_or(0) <= 1 << 62
+            && opaque.saturating_mul(u128::from(n_occurrences)) <= 1 << 58
             && elements.saturating_mul(u128::from(n_occurrences)) <= 1 << 58
     }
 }

@@ -23,6 +23,7 @@ pub mod fusion;
 pub mod kernels;
 pub mod layer;
 pub mod op;
+pub mod opaque;
 #[cfg(test)]
 pub mod shapes;
 pub mod spec;

@@ -208,9 +208,17 @@ pub enum Work {
         fused: Vec<VectorWork>,
         /// In which numbers it computes.
         numbers: Numbers,
+        /// Whether it is that of experts: each product of the batch has weights of its own, and rows
+        /// come in whatever number tokens choose.
+        grouped: bool,
     },
     /// A chain of vector work on the same elements.
     Vector(Vec<VectorWork>),
+    /// Operations of the arrays whose loops are not known; its bytes are its traffic.
+    Opaque {
+        /// How many, two for each multiply-accumulate.
+        flops: u64,
+    },
     /// Bytes that move: an embedding gathered, a gradient scattered.
     Move,
     /// An exchange among devices.
@@ -350,6 +358,7 @@ impl Op {
         match &self.work {
             Work::Matmul { fused, .. } if fused.is_empty() => CoreKind::Tensor,
             Work::Matmul { .. } => CoreKind::Both,
+            Work::Opaque { .. } => CoreKind::Tensor,
             Work::Vector(_) | Work::Move => CoreKind::Vector,
             Work::Collective(_) => CoreKind::Network,
         }
@@ -363,10 +372,12 @@ impl Op {
         )
     }
 
-    /// Floating-point operations as published accounts count them: those of matmuls.
+    /// Floating-point operations as published accounts count them: those of matmuls, and of work of
+    /// which no more is known.
     pub fn flops(&self) -> Flops {
         match &self.work {
             Work::Matmul { matmul, .. } => matmul.flops(),
+            Work::Opaque { flops } => Flops(u128::from(*flops)),
             Work::Vector(_) | Work::Move | Work::Collective(_) => Flops::ZERO,
         }
     }

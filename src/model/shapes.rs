@@ -10,6 +10,7 @@ use super::layer::Graph;
 use super::layer::Step;
 use super::layer::TensorId;
 use super::op::CollectiveKind;
+use super::op::Pass;
 use super::op::VectorKind;
 
 /// Checks every step of `graph`; the message names the first that is wrong.
@@ -74,6 +75,11 @@ fn check_step(graph: &Graph, step: &Step, scale: Scale) {
         Action::Dispatch | Action::Combine => {
             let row = |id: TensorId| graph.at(id).dims.last().copied();
             assert_eq!(row(step.writes[0]), row(step.reads[0]), "{name}");
+        }
+        Action::Opaque(opaque) => {
+            let n_tensors = step.reads.len() + step.writes.len();
+            let known = opaque.keeps.iter().all(|&place| place < n_tensors);
+            assert!(step.pass == Pass::Backward || known, "{name}");
         }
         Action::Split | Action::Concat => assert_eq!(sum(&step.reads), sum(&step.writes), "{name}"),
         &Action::Exchange { axis, there, .. } => {

@@ -284,6 +284,9 @@ pub struct Spec {
     pub tied: bool,
 }
 
+/// What is left out of models that publish a module for the token after the next.
+pub const FURTHER_TOKEN: &str = "the module that predicts a further token";
+
 /// Whether there are none, which files leave out.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_none(count: &u64) -> bool {
@@ -296,6 +299,20 @@ impl Spec {
     pub fn inner_layers(&self) -> u64 {
         let decoder = if self.family == Family::T5 { 1 + 2 * self.decoder_layers } else { 0 };
         self.layers + decoder + self.next_tokens
+    }
+
+    /// What of the published model is left out: not the module of a further token where that is
+    /// trained.
+    pub fn left_out(&self) -> Option<&str> {
+        let is_trained = |part: &&str| *part == FURTHER_TOKEN && self.next_tokens > 0;
+        self.left_out.as_deref().filter(|part| !is_trained(part))
+    }
+
+    /// Whether a layer that tells the token after the next can be joined to its last.
+    pub fn can_tell_next_tokens(&self) -> bool {
+        self.family == Family::Decoder
+            && self.embedding == self.hidden
+            && self.branches == Branches::InTurn
     }
 
     /// Whether another layer than the first uses the embedding's table.

@@ -30,6 +30,8 @@ use crate::model::layer::Form;
 use crate::model::layer::Graph;
 use crate::model::layer::TensorId;
 use crate::model::op::Op;
+use crate::model::op::Work;
+use crate::model::opaque;
 use crate::units::Bytes;
 use crate::units::Flops;
 
@@ -174,11 +176,18 @@ fn only_for_weights(graph: &Graph, readers: &[Vec<usize>], id: TensorId) -> bool
     !readers[id.0].is_empty() && readers[id.0].iter().all(for_weights)
 }
 
-/// Operations of the contractions that are repetitions, or of those that are none.
+/// Operations of the steps that are repetitions, or of those that are none.
 fn flops(graph: &Graph, scale: Scale, again: bool) -> Flops {
-    let contractions = graph.steps.iter().filter(|step| step.action == Action::Contract);
-    let counted = contractions.filter(|step| step.again == again);
-    counted.map(|step| scale.matmul(graph, step).flops()).sum()
+    let counted = graph.steps.iter().filter(|step| step.again == again);
+    let each = counted.map(|step| match &step.action {
+        Action::Contract => scale.matmul(graph, step).flops(),
+        Action::Opaque(opaque) => match opaque::operator(opaque, graph, step, scale).0 {
+            Work::Opaque { flops } => Flops(u128::from(flops)),
+            _ => Flops::ZERO,
+        },
+        _ => Flops::ZERO,
+    });
+    each.sum()
 }
 
 /// What a causal mask spares, repetitions apart.

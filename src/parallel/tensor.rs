@@ -72,8 +72,23 @@ impl Division {
                 self.enter_operands(&mut step);
                 self.add_alike(step);
             }
+            Action::Opaque(opaque) if opaque.is_cut() => self.add_opaque(step),
             _ => self.add_alike(step),
         }
+    }
+
+    /// Adds a step of which only the cost is known and that devices divide: whole tensors enter for
+    /// it, and those that it makes are parts of sums.
+    fn add_opaque(&mut self, mut step: Step) {
+        for read in &mut step.reads {
+            let tensor = self.graph.at(*read);
+            if !tensor.is_cut() && !tensor.form.is_weight() {
+                *read = self.enter(*read, step.module);
+            }
+        }
+        let is_whole = |place: &usize| !self.graph.at(step.writes[*place]).is_cut();
+        let parts: Vec<usize> = (0..step.writes.len()).filter(is_whole).collect();
+        self.add_parts(step, &parts);
     }
 
     /// Adds a step whose results are divided as what it reads is.
@@ -117,25 +132,37 @@ impl Division {
     }
 
     /// Adds a step that sums over dimensions, and the sum over devices if one of them is cut.
-    fn add_summed(&mut self, mut step: Step, summed: &[Dim]) {
-        let cut = summed.iter().any(|dim| dim.is_cut());
-        if !cut {
-            return self.add_alike(step);
+    fn add_summed(&mut self, step: Step, summed: &[Dim]) {
+        if summed.iter().any(|dim| dim.is_cut()) {
+            self.add_parts(step, &[0]);
+        } else {
+            self.add_alike(step);
         }
-        let result = step.writes[0];
-        let tensor = self.graph.at(result).clone();
-        let name = format!("{}_partial", tensor.name);
-        let partial = self.graph.tensor(Tensor { name, ..tensor.clone() });
-        step.writes[0] = partial;
+    }
+
+    /// Adds a step that makes, at these places, a part of what all devices together make, and the
+    /// sums over devices.
+    fn add_parts(&mut self, mut step: Step, places: &[usize]) {
+        let mut sums = Vec::new();
+        for &place in places {
+            let result = step.writes[place];
+            let tensor = self.graph.at(result).clone();
+            let name = format!("{}_partial", tensor.name);
+            let partial = self.graph.tensor(Tensor { name, ..tensor.clone() });
+            step.writes[place] = partial;
+            self.graph.tensors[result.0].scattered = self.sequence_parallel;
+            sums.push((format!("{}_leave", tensor.name), partial, result));
+        }
         let module = step.module;
         self.graph.steps.push(step);
-        self.graph.tensors[result.0].scattered = self.sequence_parallel;
         let ways = if self.sequence_parallel {
             (Some(CollectiveKind::ReduceScatter), Some(CollectiveKind::AllGather))
         } else {
             (Some(CollectiveKind::AllReduce), None)
         };
-        self.exchange(&format!("{}_leave", tensor.name), ways, (partial, result), module);
+        for (name, partial, result) in sums {
+            self.exchange(&name, ways, (partial, result), module);
+        }
     }
 
     /// Adds a step that picks a token of each sequence: where the sequence is divided, one device has

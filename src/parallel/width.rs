@@ -3,8 +3,10 @@
 use super::ContextKind;
 use super::Setting;
 use crate::model::Axis;
+use crate::model::Layer;
 use crate::model::Model;
 use crate::model::dim::Sizes;
+use crate::model::opaque::mixes_tokens;
 use crate::model::spec::Family;
 use crate::model::spec::Spec;
 
@@ -60,6 +62,17 @@ pub enum Illegal {
         problem: String,
         /// The degrees up to [`MOST_LISTED`] that would do.
         legal: Vec<u64>,
+    },
+    /// A step of which only the cost is known needs whole sequences.
+    #[error(
+        "step `{step}` of layer `{layer}` needs whole sequences; use neither context nor sequence \
+         parallelism, or let it go over `sequence`"
+    )]
+    WholeSequences {
+        /// Which layer.
+        layer: String,
+        /// Which step.
+        step: String,
     },
     /// The table of positions has fewer rows.
     #[error(
@@ -236,6 +249,9 @@ pub fn check(model: &Model, setting: Setting) -> Result<(), Illegal> {
         let legal = legal_contexts(&model.spec, setting, MOST_LISTED);
         return Err(Illegal::Context { degree: setting.context, problem, legal });
     }
+    if setting.context > 1 || setting.sequence_parallel {
+        needs_no_whole_sequences(model)?;
+    }
     let positions = model.spec.max_sequence;
     if model.spec.positions.is_some() && sequence > positions {
         return Err(Illegal::TooLong { sequence, positions });
@@ -249,6 +265,15 @@ pub fn check(model: &Model, setting: Setting) -> Result<(), Illegal> {
             && layer.within_limits(&device, count.saturating_mul(devices));
         if !countable {
             return Err(Illegal::TooLarge { layer: layer.name.clone(), micro_batch, sequence });
+        }
+    }
+    Ok(())
+}
+
+fn needs_no_whole_sequences(model: &Model) -> Result<(), Illegal> {
+    for Layer { name, graph, .. } in &model.kinds {
+        if let Some(step) = graph.steps.iter().find(|step| mixes_tokens(graph, step)) {
+            return Err(Illegal::WholeSequences { layer: name.clone(), step: step.name.clone() });
         }
     }
     Ok(())

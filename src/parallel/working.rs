@@ -75,10 +75,14 @@ fn logits(graph: &Graph) -> Vec<TensorId> {
     losses.map(|step| step.reads[0]).collect()
 }
 
-/// Parameters that matmuls read on one device, those that another layer holds among them.
+/// Parameters that matmuls and opaque steps read on one device, those that another layer holds among them.
 fn matmul_parameters(graph: &Graph, scale: Scale) -> u64 {
-    let contractions = graph.steps.iter().filter(|step| step.action == Action::Contract);
-    let operands = contractions.map(|step| graph.at(step.reads[1]));
+    let operands = graph.steps.iter().flat_map(|step| match step.action {
+        Action::Contract => &step.reads[1..2],
+        Action::Opaque(_) => &step.reads[..],
+        _ => &[],
+    });
+    let operands = operands.map(|&id| graph.at(id));
     let weights = operands.filter(|operand| operand.form.is_weight());
     weights.map(|weight| scale.sizes.elements(&weight.dims)).sum()
 }

@@ -363,6 +363,7 @@ fn shape(work: &Work) -> String {
             Some(work) => format!("{}x{}", work.rows, work.row),
             None => String::new(),
         },
+        Work::Opaque { .. } => "opaque".into(),
         Work::Move => "move".into(),
         Work::Collective(collective) => {
             format!("{} among {}", bytes(collective.size), collective.group)

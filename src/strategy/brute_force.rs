@@ -36,7 +36,9 @@ use crate::model::Module;
 use crate::model::Modules;
 use crate::model::Optimizer;
 use crate::model::Precision;
+use crate::model::dim::Dim;
 use crate::model::families;
+use crate::model::opaque::examples::behind_each_layer;
 use crate::model::spec::Spec;
 use crate::model::spec::examples;
 use crate::parallel::ContextKind;
@@ -170,7 +172,12 @@ pub(super) fn instance(noise: &mut Noise) -> Instance {
         power_cap_w: None,
         basis: None,
     };
-    let training = Training::new("toy", families::build(&spec), 64, &terms).unwrap();
+    let model = match noise.below(6) {
+        0 => behind_each_layer(families::build(&spec), Dim::Hidden),
+        1 => behind_each_layer(families::build(&spec), Dim::KvHeads),
+        _ => families::build(&spec),
+    };
+    let training = Training::new("toy", model, 64, &terms).unwrap();
     Instance { physics, chip, terms, training }
 }
 
@@ -183,6 +190,7 @@ fn efficiency(noise: &mut Noise) -> Efficiency {
     Efficiency {
         matmul: noise.of(&[1000, 700, 50]),
         matmul_fp8: noise.of(&[1000, 500]),
+        grouped: noise.of(&[1000, 660]),
         attention: noise.of(&[1000, 400]),
         memory: noise.of(&[1000, 600]),
         link: noise.of(&[1000, 800]),

@@ -51,7 +51,7 @@ impl LeastWork {
         let (fills, drains) =
             (wide(operands.filled + hbm_read.0), wide(operands.drained + hbm_written.0));
         Self {
-            macs: op.matmul.map_or(0, |matmul| matmul.flops().0 / 2),
+            macs: op.matmul.map_or(0, |matmul| matmul.flops().0 / 2) + wide(op.flops / 2),
             lane_cycles: wide(op.lane_cycles),
             hbm: fills + drains,
             // The global buffer carries what fills and drains off-chip memory as well.

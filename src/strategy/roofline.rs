@@ -18,6 +18,10 @@ use crate::model::op::Traffic;
 pub struct OpNeeds {
     /// The product, where there is one.
     pub matmul: Option<Matmul>,
+    /// Whether the product is that of experts.
+    pub grouped: bool,
+    /// Operations of which no loops are known.
+    pub flops: u64,
     /// In which numbers it computes.
     pub numbers: Numbers,
     /// Where its tensors are.
@@ -45,8 +49,9 @@ pub struct PeakRates {
     pub lane_cycle: f64,
     /// One byte through HBM.
     pub byte: f64,
-    /// How much longer the arrays take, by class of matmul: in bf16, in 8 bits, in attention.
-    slow: [f64; 3],
+    /// How much longer the arrays take, by class of matmul: in bf16, in 8 bits, in attention, and of
+    /// experts in either numbers.
+    slow: [f64; N_CLASSES],
     /// How much longer a byte takes that one operator moves.
     slow_byte: f64,
     /// What each kernel pays.
@@ -60,7 +65,7 @@ pub struct Sketch {
     /// Predecessors of all operators, one after the other.
     reads: Vec<u32>,
     /// Steps by class of matmul.
-    steps: [f64; 3],
+    steps: [f64; N_CLASSES],
     total: [f64; 3],
 }
 
@@ -76,6 +81,9 @@ struct OpSketch {
     reads_end: u32,
 }
 
+/// Classes of matmuls that reach different parts of the arrays' peak.
+const N_CLASSES: usize = 5;
+
 /// More than all rounding of a few hundred float operations, relative.
 const FLOAT_ERROR: f64 = 1e-9;
 
@@ -84,14 +92,15 @@ impl Sketch {
     pub fn new(pass: &Dag<OpNeeds>, width: u64, depth: u64) -> Self {
         let mut reads = Vec::new();
         let mut ops = Vec::with_capacity(pass.len());
-        let (mut all_steps, mut total) = ([0.0; 3], [0.0; 3]);
+        let (mut all_steps, mut total) = ([0.0; N_CLASSES], [0.0; 3]);
         for id in pass.ids() {
             let needs = pass.node(id);
             reads.extend(pass.predecessors(id).iter().map(|read| small(read.index())));
             let deep = depth.saturating_mul(needs.numbers.per_cycle());
             let steps = needs.matmul.map_or(0, |matmul| array_steps(matmul, width, deep));
+            let unknown = needs.flops as f64 / (2.0 * width as f64 * depth as f64);
             let op = OpSketch {
-                steps: steps as f64,
+                steps: steps as f64 + unknown,
                 class: class(needs),
                 is_kernel: needs.is_kernel,
                 lane_cycles: needs.lane_cycles as f64,
@@ -151,7 +160,14 @@ impl PeakRates {
             step: cycle / design.tensor_cores as f64,
             lane_cycle: cycle / (design.vector_cores as f64 * design.vector_width as f64),
             byte: 1e12 / chip.hbm_bandwidth().as_bytes_per_second() as f64,
-            slow: [reached.matmul, reached.matmul_fp8, reached.attention].map(slow),
+            slow: [
+                reached.matmul,
+                reached.matmul_fp8,
+                reached.attention,
+                reached.in_groups(reached.matmul),
+                reached.in_groups(reached.matmul_fp8),
+            ]
+            .map(slow),
             slow_byte: slow(reached.memory),
             launch: reached.launch.0 as f64,
         }
@@ -171,7 +187,9 @@ impl PeakRates {
 fn class(needs: &OpNeeds) -> usize {
     match needs.numbers {
         _ if needs.homes.stay() => 2,
+        Numbers::Bf16 if needs.grouped => 3,
         Numbers::Bf16 => 0,
+        Numbers::Fp8 | Numbers::Bf16BesideFp8 if needs.grouped => 4,
         Numbers::Fp8 | Numbers::Bf16BesideFp8 => 1,
     }
 }

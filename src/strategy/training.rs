@@ -480,6 +480,8 @@ fn needs(op: &Op, costs: VectorCosts, element: Bytes, cluster: &Cluster) -> OpNe
     let besides = op.traffic.hbm_read + op.traffic.hbm_written;
     let mut needs = OpNeeds {
         matmul: None,
+        grouped: false,
+        flops: 0,
         numbers: Numbers::Bf16,
         homes: Homes::ALL_HBM,
         is_kernel: !matches!(op.work, Work::Collective(_)),
@@ -490,7 +492,8 @@ fn needs(op: &Op, costs: VectorCosts, element: Bytes, cluster: &Cluster) -> OpNe
         network: 0,
     };
     match &op.work {
-        Work::Matmul { matmul, homes, fused, numbers } => {
+        Work::Matmul { matmul, homes, fused, numbers, grouped } => {
+            needs.grouped = *grouped;
             needs.matmul = Some(*matmul);
             needs.numbers = *numbers;
             needs.homes = *homes;
@@ -499,6 +502,7 @@ fn needs(op: &Op, costs: VectorCosts, element: Bytes, cluster: &Cluster) -> OpNe
             needs.hbm_bytes += needs.operands.filled + needs.operands.drained;
         }
         Work::Vector(chain) => needs.lane_cycles = lane_cycles(chain),
+        Work::Opaque { flops } => needs.flops = *flops,
         Work::Move => {}
         Work::Collective(collective) => {
             let group = Group::along(collective.group, collective.stride);

@@ -12,6 +12,7 @@ use super::checked_time;
 use super::exact_off_chip;
 use super::macs;
 use super::matmul_reaches;
+use super::operation_cycles;
 use crate::estimate::TooLarge;
 use crate::estimate::collective;
 use crate::estimate::tensor_core::Floor;
@@ -90,12 +91,18 @@ impl EstimateTable {
                 let time = collective::estimate(exchange, &chip.vector(cores), cluster).time;
                 return Ok(LeastEstimate { time, ..LeastEstimate::NOTHING });
             }
-            Work::Matmul { matmul, homes, fused, numbers } => {
+            Work::Matmul { matmul, homes, fused, numbers, grouped } => {
                 let spec = chip.tensor_in(*numbers, cores);
                 let reached = chip.efficiency();
-                let arrays = matmul_reaches(*numbers, *homes, reached);
+                let arrays = matmul_reaches(*numbers, *homes, *grouped, reached);
                 let reached = [arrays, reached.memory];
                 (self.least_product(matmul, *homes, &spec, reached), fused)
+            }
+            Work::Opaque { flops } => {
+                let cycles = operation_cycles(*flops, &chip.tensor(cores));
+                let compute = slowed(cycles, chip.efficiency().matmul);
+                let product = |compute| LeastProduct { compute, ..LeastProduct::default() };
+                (compute.map(product), &[])
             }
             Work::Vector(chain) => (Some(LeastProduct::default()), chain),
             Work::Move => (Some(LeastProduct::default()), &[]),

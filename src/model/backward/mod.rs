@@ -9,6 +9,7 @@
 //! - A sum and a bias pass the gradient on; a bias sums it over rows besides.
 //! - Softmax, sigmoid and hyperbolic tangent need their output, norms, other activations, products
 //!   and routers their inputs, dropout its mask, the loss its logits; the rest need nothing.
+//! - A step of which only the cost is known says itself what it needs.
 //! - What is needed is kept, unless its step is done again: attention's core when attention is
 //!   recomputed, the gathering of a tensor that devices hold in parts, what goes round a ring, the
 //!   activation of a gate, which runs in the kernel of the product, and the modules that are
@@ -34,6 +35,7 @@ use super::layer::TensorId;
 use super::op::CollectiveKind;
 use super::op::Pass;
 use super::op::VectorKind;
+use super::opaque::Opaque;
 
 /// The backward pass of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +131,7 @@ impl<'a> Derivation<'a> {
                     self.push(step, "grad", Action::Split, vec![whole], parts);
                 }
             }
+            Action::Opaque(opaque) => self.reverse_opaque(step, opaque),
             Action::Dispatch => self.reverse_move(step, Action::Combine),
             Action::Combine => self.reverse_move(step, Action::Dispatch),
             action if ring::passes_on(action) => self.reverse_ring(step),
@@ -146,6 +149,31 @@ impl<'a> Derivation<'a> {
         if let Some(dy) = self.gradient(step.writes[0]) {
             let dx = self.new_gradient(step.reads[0]);
             self.push(step, "grad", back, vec![dy], vec![dx]);
+        }
+    }
+
+    /// What flows back into an opaque step, and what it keeps, gives the gradients of all that it
+    /// reads.
+    fn reverse_opaque(&mut self, step: &Step, opaque: &Opaque) {
+        let mut reads: Vec<TensorId> =
+            step.writes.iter().filter_map(|&made| self.gradient(made)).collect();
+        if reads.is_empty() {
+            return;
+        }
+        let tensors: Vec<TensorId> = step.reads.iter().chain(&step.writes).copied().collect();
+        let by = self.module(step);
+        let kept = opaque.keeps.iter().map(|&place| self.needed(tensors[place], by));
+        reads.extend(kept.collect::<Vec<_>>());
+        // Nothing is to be learned of what comes from outside the model, nor of a mask.
+        let learns = |derivation: &Self, id: TensorId| {
+            let (form, maker) = (derivation.forward.at(id).form, derivation.makers[id.0]);
+            let flows = maker.is_some() || derivation.input == Some(id);
+            form.is_weight() || (flows && form != Form::Mask)
+        };
+        let of: Vec<TensorId> = step.reads.iter().copied().filter(|&id| learns(self, id)).collect();
+        let writes: Vec<TensorId> = of.into_iter().map(|id| self.new_gradient(id)).collect();
+        if !writes.is_empty() {
+            self.push(step, "grad", step.action.clone(), reads, writes);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::io::Write;
 
+use super::text::operations;
 use super::vector_work;
 use crate::graph::Dag;
 use crate::model::op::CoreKind;
@@ -54,6 +55,7 @@ fn label(op: &Op) -> String {
             bytes(collective.size),
             collective.group
         )),
+        Work::Opaque { .. } => lines.push(operations(op.flops())),
         Work::Move => lines.push(format!("move {}", bytes(op.traffic.hbm_written))),
         Work::Vector(_) => {}
     }

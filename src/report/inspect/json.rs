@@ -226,7 +226,7 @@ impl<'a> Document<'a> {
             embedding_size: spec.embedding,
             max_sequence_tokens: spec.max_sequence,
             sliding_window_tokens: spec.reaches().find_map(|(_, reach)| reach.tokens()),
-            left_out: spec.left_out.as_deref(),
+            left_out: spec.left_out(),
             experts: spec.experts.map(ExpertsPart::of),
             latent: spec.latent.map(LatentPart::of),
             tied_head: spec.tied,
@@ -319,6 +319,7 @@ impl<'a> OpPart<'a> {
         let shape = match &op.work {
             Work::Matmul { .. } => "matmul",
             Work::Vector(_) => "vector",
+            Work::Opaque { .. } => "opaque",
             Work::Move => "move",
             Work::Collective(_) => "collective",
         };

@@ -133,6 +133,6 @@ fn vector_work(op: &Op) -> &[VectorWork] {
     match &op.work {
         Work::Matmul { fused, .. } => fused,
         Work::Vector(work) => work,
-        Work::Move | Work::Collective(_) => &[],
+        Work::Opaque { .. } | Work::Move | Work::Collective(_) => &[],
     }
 }

@@ -141,7 +141,7 @@ fn limits(spec: &Spec, out: &mut dyn Write) -> io::Result<()> {
     if !limits.is_empty() {
         writeln!(out, "  {}", limits.join(", "))?;
     }
-    if let Some(part) = &spec.left_out {
+    if let Some(part) = spec.left_out() {
         writeln!(out, "  {part} is left out")?;
     }
     Ok(())
@@ -288,6 +288,7 @@ fn loops(op: &Op) -> String {
             let first = work.first().expect("vector work has at least one pass");
             format!("{} {}x{}", first.kind.name(), first.rows, first.row)
         }
+        Work::Opaque { .. } => "opaque".into(),
         Work::Move => "move".into(),
         Work::Collective(collective) => {
             format!("{} among {}", collective.kind.name(), collective.group)
@@ -305,7 +306,7 @@ fn line(out: &mut dyn Write, what: &str, value: &str) -> io::Result<()> {
     writeln!(out, "  {what:<36} {value:>24}")
 }
 
-fn operations(flops: Flops) -> String {
+pub(super) fn operations(flops: Flops) -> String {
     if flops == Flops::ZERO { "-".into() } else { si(flops.0 as f64, "FLOP") }
 }
 
