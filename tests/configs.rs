@@ -3,8 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use phaze::input::Conventions;
 use phaze::input::hf_config;
+use phaze::input::place;
+use phaze::input::place::Basics;
 use phaze::model::Model;
+use phaze::parallel::ContextKind;
 use phaze::parallel::Setting;
 use phaze::parallel::shard;
 use serde_json::Value;
@@ -154,7 +158,7 @@ fn mutate(config: &mut Value, noise: &mut Noise) {
 
 /// Refused by a field, or read, counted and divided.
 #[test]
-fn mutated_configurations_of_every_family_never_panic() {
+fn changed_configurations_of_every_family_are_refused_by_the_field_or_divided() {
     let each: u64 = match std::env::var("PROPTEST_CASES") {
         Ok(cases) => cases.parse().unwrap(),
         Err(_) => 500,
@@ -166,7 +170,7 @@ fn mutated_configurations_of_every_family_never_panic() {
         if !seen.insert(family.clone()) {
             continue;
         }
-        let (mut n_read, mut n_refused) = (0, 0);
+        let (mut n_read, mut n_refused) = (0_u64, 0_u64);
         for _ in 0..each {
             let mut config = line["config"].clone();
             for _ in 0..=noise.below(3) {
@@ -176,6 +180,9 @@ fn mutated_configurations_of_every_family_never_panic() {
                 Ok(model) => {
                     n_read += 1;
                     divide(&model);
+                    if n_read % each.div_ceil(N_PLACED) == 1 {
+                        place(&config.to_string(), model.spec.max_sequence.min(64));
+                    }
                 }
                 Err(refused) => {
                     n_refused += 1;
@@ -189,13 +196,38 @@ fn mutated_configurations_of_every_family_never_panic() {
     assert!(seen.len() >= 36, "{seen:?}");
 }
 
+/// About how many of each family are placed.
+const N_PLACED: u64 = 2;
+
+/// The best plan of a changed configuration on two devices, judged.
+fn place(config: &str, sequence: u64) {
+    let read = |_: &std::path::Path| Ok(config.to_owned());
+    let basics = Basics {
+        sequence: Some(sequence),
+        global_batch: Some(2),
+        ..Basics::new("config.json", "h100-sxm", 2)
+    };
+    let mut question = place::question(&basics, Conventions::of(false), &read).unwrap();
+    question.space.context_parallel = vec![1, 2];
+    question.space.micro_batches = vec![1];
+    question.space.repeated.truncate(1);
+    // Answered or refused.
+    let Ok(ready) = place::ready(question, "question") else { return };
+    if let Ok(Some(plan)) = place::solve(&ready) {
+        place::judge(&plan, "plan").unwrap().unwrap_or_else(|lie| panic!("{lie}"));
+    }
+}
+
 fn divide(model: &Model) {
     assert!(model.parameters() >= model.active_parameters());
-    for tensor_parallel in [1, 2] {
-        let sequence = model.spec.max_sequence.min(64);
+    let sequence = model.spec.max_sequence.min(64);
+    let kinds = ContextKind::ALL;
+    for (tensor_parallel, context, expert, context_kind) in
+        [(1, 1, 1, kinds[0]), (2, 1, 2, kinds[0]), (2, 2, 1, kinds[1]), (1, 4, 4, kinds[2])]
+    {
         let sequence_parallel = tensor_parallel > 1;
-        let setting = Setting { sequence, tensor_parallel, sequence_parallel, ..Setting::ALONE };
+        let degrees = Setting { tensor_parallel, sequence_parallel, context, ..Setting::ALONE };
         // Divided or refused.
-        drop(shard(model, setting));
+        drop(shard(model, Setting { sequence, expert, context_kind, ..degrees }));
     }
 }

@@ -73,7 +73,9 @@ pub fn syntax(error: &toml::de::Error, text: &str, file: &str) -> InputError {
 }
 
 /// Words of the parsers that only their authors know, and what they mean.
-const WORDS: [(&str, &str); 13] = [
+const WORDS: [(&str, &str); 15] = [
+    ("expected usize", "expected a whole number, 0 or more"),
+    ("expected u8", "expected a whole number, 0 to 255"),
     ("expected u64", "expected a whole number, 0 or more"),
     ("expected i64", "expected a whole number"),
     ("expected f64", "expected a number"),

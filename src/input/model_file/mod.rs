@@ -4,12 +4,16 @@
 //! Backward pass, what is kept, fusion and division follow by the same rules. What is read is
 //! checked first ([`valid`]), so that nothing behind it meets a graph that no family could write.
 
+#[cfg(test)]
+mod mutations;
+mod opaque;
 mod valid;
 
 use serde::Deserialize;
 use serde::Serialize;
 
 use super::InputError;
+use super::json_place::field_at;
 use super::numbers::plainly;
 use crate::model::Layer;
 use crate::model::Model;
@@ -71,8 +75,12 @@ pub fn read(file: &str, text: &str) -> Result<Model, InputError> {
     };
     let found: Read = serde_json::from_str(text).map_err(|error| {
         let message = error.to_string();
-        let message = message.split(" at line ").next().unwrap_or_default();
-        wrong(Some(error.line()), plainly(message))
+        let message = plainly(message.split(" at line ").next().unwrap_or_default());
+        let message = match field_at(text, error.line(), error.column()) {
+            field if field.is_empty() => message,
+            field => format!("`{field}`: {message}"),
+        };
+        wrong(Some(error.line()), message)
     })?;
     if found.format != FORMAT {
         return Err(wrong(None, format!("`format` is not \"{FORMAT}\"")));
@@ -93,7 +101,6 @@ mod tests {
     use crate::model::spec::examples;
     use crate::parallel::Setting;
     use crate::parallel::shard;
-    use proptest::prelude::*;
     use serde_json::Value;
     use serde_json::json;
 
@@ -183,76 +190,5 @@ mod tests {
         let setting = Setting { sequence: 64, tensor_parallel: 2, ..Setting::ALONE };
         let refused = shard(&odd, setting).unwrap_err().to_string();
         assert!(refused.contains("63 elements of a dimension of its own"), "{refused}");
-    }
-
-    /// Every place of a value, by its pointer.
-    fn places(value: &Value, at: &str, found: &mut Vec<String>) {
-        found.push(at.to_owned());
-        match value {
-            Value::Object(fields) => {
-                fields.iter().for_each(|(key, inner)| places(inner, &format!("{at}/{key}"), found));
-            }
-            Value::Array(entries) => {
-                let numbered = entries.iter().enumerate();
-                numbered.for_each(|(nth, inner)| places(inner, &format!("{at}/{nth}"), found));
-            }
-            _ => {}
-        }
-    }
-
-    /// As many files as the environment says, or 500.
-    fn cases() -> u32 {
-        let said = std::env::var("PROPTEST_CASES");
-        said.ok().and_then(|cases| cases.parse().ok()).unwrap_or(500)
-    }
-
-    fn divide(model: &Model) {
-        for (tensor_parallel, context) in [(1, 1), (2, 1), (2, 2), (1, 4)] {
-            let setting = Setting {
-                micro_batch: 2,
-                sequence: 64,
-                tensor_parallel,
-                sequence_parallel: tensor_parallel == 2,
-                context,
-                ..Setting::ALONE
-            };
-            // Divided or refused.
-            drop(shard(model, setting));
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(cases()))]
-
-        #[test]
-        fn mutated_files_never_panic(
-            which in 0_usize..22,
-            place in any::<prop::sample::Index>(),
-            from in any::<prop::sample::Index>(),
-            number in 0_u64..70,
-            how in 0..5,
-        ) {
-            let mut file = example(which);
-            let mut all = Vec::new();
-            places(&file, "", &mut all);
-            let place = all[place.index(all.len())].clone();
-            let other = file.pointer(&all[from.index(all.len())]).unwrap().clone();
-            let target = file.pointer_mut(&place).unwrap();
-            match (how, target) {
-                (0, target) => *target = json!(number),
-                (1, Value::Array(entries)) if !entries.is_empty() => {
-                    let at = usize::try_from(number).unwrap() % entries.len();
-                    entries.remove(at);
-                }
-                (2, Value::Array(entries)) if entries.len() > 1 => {
-                    let at = usize::try_from(number).unwrap() % (entries.len() - 1);
-                    entries.swap(at, at + 1);
-                }
-                (_, target) => *target = other,
-            }
-            if let Ok(model) = read("m.json", &file.to_string()) {
-                divide(&model);
-            }
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::opaque;
 use crate::input::fields::LARGEST_SIZE;
 use crate::model::Layer;
 use crate::model::Model;
@@ -19,7 +20,7 @@ use crate::model::spec::Spec;
 const MOST_LAYERS: u64 = 100_000;
 
 /// The first thing that is wrong, by its place.
-type Verdict = Result<(), String>;
+pub(super) type Verdict = Result<(), String>;
 
 /// Judges a model: its numbers, its layers, and how they stand in a chain.
 pub fn check(model: &Model) -> Verdict {
@@ -37,7 +38,7 @@ pub fn check(model: &Model) -> Verdict {
         tensors(&format!("{at}.graph"), layer, &model.spec)?;
         order(&format!("{at}.graph"), layer)?;
         for (nth, step) in layer.graph.steps.iter().enumerate() {
-            steps(&format!("{at}.graph.steps[{nth}]"), &layer.graph, step)?;
+            steps(&format!("{at}.graph.steps[{nth}]"), &layer.graph, step, &model.spec)?;
         }
         pairs(&format!("{at}.graph.steps"), &layer.graph)?;
         let countable = layer.within_limits(&model.spec.sizes(1, 1), model.occurrences(kind));
@@ -46,7 +47,7 @@ pub fn check(model: &Model) -> Verdict {
     Ok(())
 }
 
-fn require(holds: bool, at: &str, problem: &str) -> Verdict {
+pub(super) fn require(holds: bool, at: &str, problem: &str) -> Verdict {
     if holds { Ok(()) } else { Err(format!("`{at}` {problem}")) }
 }
 
@@ -132,7 +133,7 @@ fn chain(model: &Model) -> Verdict {
 }
 
 /// Dimensions that only a division among devices makes.
-fn is_of_a_division(dim: Dim) -> bool {
+pub(super) fn is_of_a_division(dim: Dim) -> bool {
     matches!(
         dim,
         Dim::KeyBlock
@@ -228,7 +229,7 @@ fn is_kind(step: &Step, wanted: VectorKind) -> bool {
 }
 
 /// Each step reads and makes what its action does.
-fn steps(at: &str, graph: &Graph, step: &Step) -> Verdict {
+fn steps(at: &str, graph: &Graph, step: &Step, spec: &Spec) -> Verdict {
     let (reads, writes) = (step.reads.len(), step.writes.len());
     let form = |id: TensorId| graph.at(id).form;
     let at_reads = format!("{at}.reads");
@@ -260,7 +261,8 @@ fn steps(at: &str, graph: &Graph, step: &Step) -> Verdict {
             let (whole, parts) =
                 if step.action == Action::Split { (reads, writes) } else { (writes, reads) };
             require(whole == 1 && parts > 1, at, "is not between one tensor and several")?;
-            require(step.reads.iter().all(flows), &at_reads, "have a weight")
+            require(step.reads.iter().all(flows), &at_reads, "have a weight")?;
+            parts_make_the_whole(at, graph, step, spec)
         }
         Action::Dispatch | Action::Combine => {
             count(1, 1)?;
@@ -271,10 +273,26 @@ fn steps(at: &str, graph: &Graph, step: &Step) -> Verdict {
             let wanted = if there { [tokens, rows] } else { [rows, tokens] };
             require(ends == wanted, at, "is not between tokens and the rows of experts")
         }
+        Action::Opaque(of) => opaque::check(at, graph, step, (of, spec)),
         Action::Exchange { .. } => {
             Err(format!("`{at}.action` is an exchange, which follows by rule"))
         }
     }
+}
+
+/// A tensor that is seen as several has as many elements as they have together, however many tokens
+/// there are, and is made in the same bytes.
+fn parts_make_the_whole(at: &str, graph: &Graph, step: &Step, spec: &Spec) -> Verdict {
+    let same = [(1, 1), (2, 6)].into_iter().all(|(batch, sequence)| {
+        let sizes = spec.sizes(batch, sequence);
+        let count = |id: &TensorId| sizes.wide_elements(&graph.at(*id).dims);
+        let sum = |ids: &[TensorId]| ids.iter().map(count).fold(0, u128::saturating_add);
+        sum(&step.reads) == sum(&step.writes)
+    });
+    require(same, at, "is between tensors of other numbers of elements")?;
+    let form = graph.at(step.reads[0]).form;
+    let alike = step.reads.iter().chain(&step.writes).all(|&id| graph.at(id).form == form);
+    require(alike, at, "is between tensors of different forms")
 }
 
 /// Every dimension is summed over, or in one or both operands and in the result.
@@ -320,8 +338,8 @@ fn vector(at: &str, graph: &Graph, step: &Step, kind: VectorKind, over: &[Dim]) 
     require(step.writes.len() == n_writes, &writes, &format!("are not {n_writes}"))?;
     let shaped = match kind {
         V::CrossEntropy => over == x && made == &x[..x.len() - 1],
-        V::Route => over == x && made.last() == Some(&Dim::Routes),
-        V::Join => over == made,
+        V::Route => over == x && made.split_last() == Some((&Dim::Routes, &x[..x.len() - 1])),
+        V::Join => over == made && is_joined(&[x, dims(step.reads[1])], made),
         V::Rotary => over.last() == Some(&Dim::Rotary) && made == x,
         _ => over == x && step.writes.iter().all(|&id| dims(id) == x),
     };
@@ -335,13 +353,29 @@ fn vector(at: &str, graph: &Graph, step: &Step, kind: VectorKind, over: &[Dim]) 
     require(masked, &writes, "do not end with a mask")
 }
 
-/// Work on pairs of tokens is in one piece.
+/// Rows that are made of parts: each dimension of rows is one of a part, and none is lost.
+fn is_joined(parts: &[&[Dim]], made: &[Dim]) -> bool {
+    let Some((_, rows)) = made.split_last() else { return false };
+    // What is the same for all heads may be told of tokens as they attend.
+    let is_of_rows =
+        |dim: &Dim| rows.contains(dim) || (*dim == Dim::Sequence && rows.contains(&Dim::Keys));
+    rows.iter().all(|row| parts.iter().any(|part| part.contains(row)))
+        && parts.iter().all(|part| part[..part.len() - 1].iter().all(is_of_rows))
+}
+
+/// Work on pairs of tokens is in one piece, starts from keys, and waits for nothing that comes out
+/// of it.
 fn pairs(at: &str, graph: &Graph) -> Verdict {
-    let is_paired = |step: &&Step| {
-        let mut tensors = step.reads.iter().chain(&step.writes).map(|&id| graph.at(id));
-        tensors.any(|tensor| Dim::are_pairs(&tensor.dims))
-    };
+    let of_pairs = |id: &TensorId| Dim::are_pairs(&graph.at(*id).dims);
+    let is_paired = |step: &&Step| step.reads.iter().chain(&step.writes).any(of_pairs);
     let mut rest = graph.steps.iter().skip_while(|step| !is_paired(step));
-    let after = rest.by_ref().skip_while(|step| is_paired(step));
-    require(!after.into_iter().any(|step| is_paired(&step)), at, "meet pairs of tokens twice")
+    let paired: Vec<&Step> = rest.by_ref().take_while(is_paired).collect();
+    let results: BTreeSet<TensorId> =
+        paired.iter().flat_map(|step| &step.writes).copied().filter(|id| !of_pairs(id)).collect();
+    let waits = |step: &&Step| step.reads.iter().any(|read| results.contains(read));
+    let twice = rest.any(|step| is_paired(&step)) || paired.iter().any(waits);
+    require(!twice, at, "meet pairs of tokens twice")?;
+    let is_of_keys = |id: &TensorId| !of_pairs(id) && graph.at(*id).dims.contains(&Dim::Keys);
+    let meets_keys = paired.iter().flat_map(|step| &step.reads).any(is_of_keys);
+    require(paired.is_empty() || meets_keys, at, "meet pairs of tokens without keys")
 }
