@@ -16,6 +16,8 @@ use phaze::ask::inspect::InspectRequest;
 use phaze::ask::training::layer_named;
 use phaze::input::imbalance;
 use phaze::input::model_file;
+use phaze::input::next_tokens;
+use phaze::input::numbers::Field;
 use phaze::model::Module;
 use phaze::model::Optimizer;
 use phaze::parallel::ContextKind;
@@ -54,6 +56,10 @@ pub struct Args {
     /// How much more than an even load the fullest device of a mixture of experts has: 1.2
     #[arg(long, value_name = "FACTOR")]
     imbalance: Option<f64>,
+    /// Layers that are trained to tell the token after the next: 0 or 1 [default: what the
+    /// configuration says]
+    #[arg(long, value_name = "LAYERS")]
+    mtp: Option<u64>,
     /// Modules that the backward pass repeats
     #[arg(long, value_name = "MODULE,…", value_delimiter = ',', value_parser = module())]
     repeat: Vec<Module>,
@@ -86,6 +92,9 @@ impl Args {
     /// Answers on standard output.
     pub fn run(&self) -> Result<Exit, Refusal> {
         let mut model = self.model.load()?;
+        if let Some(count) = self.mtp {
+            next_tokens::apply(&mut model, count, &Field::new("inspect", "--mtp"))?;
+        }
         if let Some(factor) = self.imbalance {
             imbalance::give(&mut model, factor, "--imbalance")?;
         }

@@ -92,6 +92,10 @@ pub struct Args {
     /// [default: what the configuration says, or 1.0]
     #[arg(long, value_name = "FACTOR")]
     imbalance: Option<f64>,
+    /// Layers that are trained to tell the token after the next: 0 or 1 [default: what the
+    /// configuration says]
+    #[arg(long, value_name = "LAYERS")]
+    mtp: Option<u64>,
     /// What replicas share: nothing, optimizer state, gradients too, weights too [default: all four
     /// without a pipeline, 0 and 1 with one]
     #[arg(long, value_name = "0..3", value_parser = clap::value_parser!(u64).range(0..=3))]
@@ -133,7 +137,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "seq", "attention", "sequence_parallel", "devices", "nodes", "global_batch", "batch_tokens",
         "micro_batch", "tensor_parallel", "context_parallel", "expert_parallel",
-        "expert_tensor", "imbalance", "zero", "reserve", "launchable",
+        "expert_tensor", "imbalance", "mtp", "zero", "reserve", "launchable",
         "optimizer", "strategy", "precision", "ideal", "efficiency", "fit", "published", "design", "tensor_cores", "width", "depth",
         "vector_cores", "vector_width", "local_kib", "glb_mib", "hbm_gib",
     ])]
@@ -262,6 +266,7 @@ impl Args {
             expert_parallel: self.expert_parallel.clone(),
             expert_tensor: self.expert_tensor.clone(),
             imbalance: self.imbalance,
+            mtp: self.mtp,
             zero: self.zero,
             recompute: self.recompute.map(place::RecomputeChoice::from),
             reserve: self.reserve.map(|percent| percent / 100.0),

@@ -24,6 +24,7 @@ use phaze::ask::plan::PlanAnswer;
 use phaze::ask::plan::PlanRequest;
 use phaze::input::InputError;
 use phaze::input::batch::read_tokens;
+use phaze::input::imbalance;
 use phaze::input::launched;
 use phaze::input::runs::attention;
 use phaze::input::strategy;
@@ -58,6 +59,14 @@ pub struct Args {
     /// built-in accelerator or a hardware file
     #[arg(long, value_name = "NAME|FILE")]
     efficiency: Option<String>,
+    /// How much more than an even load the fullest device of a mixture of experts has: 1.2
+    /// [default: what the configuration says, or 1.0]
+    #[arg(long, value_name = "FACTOR")]
+    imbalance: Option<f64>,
+    /// Layers that are trained to tell the token after the next: 0 or 1 [default: what the
+    /// configuration says]
+    #[arg(long, value_name = "LAYERS")]
+    mtp: Option<u64>,
     /// Tokens to train on: 2T, 300G [default: 20 for each parameter that a token visits]
     #[arg(long, value_name = "TOKENS")]
     tokens: Option<String>,
@@ -316,6 +325,11 @@ impl Args {
             model: self.model.clone().unwrap_or_default(),
             hardware,
             efficiency: self.efficiency.clone(),
+            imbalance_per_mille: self
+                .imbalance
+                .map(|factor| imbalance::read(factor, "--imbalance"))
+                .transpose()?,
+            next_tokens: self.mtp,
             devices,
             tokens,
             sequence: self.seq,

@@ -116,6 +116,10 @@ pub struct Asked {
     /// [default: what configurations say, or 1.0]
     #[arg(long, value_name = "FACTOR")]
     imbalance: Option<f64>,
+    /// Layers that are trained to tell the token after the next, in every model that can have them: 0
+    /// or 1 [default: what configurations say]
+    #[arg(long, value_name = "LAYERS")]
+    mtp: Option<u64>,
     /// What replicas share: nothing, optimizer state, gradients too, weights too [default: all four
     /// without a pipeline, 0 and 1 with one]
     #[arg(long, value_name = "0..3")]
@@ -390,6 +394,7 @@ impl Asked {
         job.expert_parallel.clone_from(&self.expert_parallel);
         job.expert_tensor.clone_from(&self.expert_tensor);
         job.imbalance = self.imbalance;
+        job.mtp = self.mtp;
         job.zero = self.zero;
         job.recompute.clone_from(&self.recompute);
         job.strategy.clone_from(&self.strategy);

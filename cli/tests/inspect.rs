@@ -196,6 +196,26 @@ fn every_built_in_model_that_is_exported_and_read_again_is_inspected_alike() {
 }
 
 #[test]
+fn the_layer_of_the_token_after_the_next_is_an_option() {
+    let [mut asked, mut built_in] =
+        [inspected(&["deepseek-v3", "--mtp", "1"]), inspected(&["deepseek-v3-mtp"])];
+    for found in [&mut asked, &mut built_in] {
+        found["model"].take();
+        assert_eq!(found["left_out"], Value::Null);
+    }
+    assert_eq!(asked, built_in);
+    let without = [
+        printed(&["inspect", "deepseek-v3-mtp", "--mtp", "0"]),
+        printed(&["inspect", "deepseek-v3"]),
+    ];
+    let [taken_away, plain] = without.map(|text| text.replace("deepseek-v3-mtp", "deepseek-v3"));
+    assert_eq!(taken_away, plain);
+    let output = phaze(&["inspect", "gpt2-xl", "--mtp", "1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`--mtp = 1`"));
+}
+
+#[test]
 fn the_worked_graphs_are_inspected_and_divided() {
     let mut seen = 0;
     for entry in fs::read_dir("../inputs/graphs").unwrap() {
@@ -211,7 +231,7 @@ fn the_worked_graphs_are_inspected_and_divided() {
         assert!(of_device(&half) < of_device(&whole), "{path}");
         seen += 1;
     }
-    assert_eq!(seen, 3);
+    assert_eq!(seen, 4);
 }
 
 #[test]

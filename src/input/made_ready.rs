@@ -6,6 +6,7 @@ use super::efficiency_choice;
 use super::hardware;
 use super::imbalance;
 use super::network;
+use super::next_tokens;
 use super::numbers::Field;
 use super::request::RequestFile;
 use super::request::allowed;
@@ -119,6 +120,10 @@ fn named<S>(request: &Request<S>, file: &str) -> Result<(Vec<Model>, Physics), I
         None => super::model(&model.name),
     });
     let mut models: Vec<Model> = models.collect::<Result<_, _>>()?;
+    if let Some(count) = request.next_tokens {
+        let field = Field::new(file, "job.mtp");
+        next_tokens::apply_to_those_that_can(&mut models, count, &field)?;
+    }
     if let Some(load) = request.imbalance_per_mille {
         imbalance::apply_to_mixtures(&mut models, load, &Field::new(file, "job.imbalance"))?;
     }

@@ -13,6 +13,7 @@ use super::hardware::Hardware;
 use super::hardware::preset;
 use super::imbalance;
 use super::network;
+use super::next_tokens;
 use super::numbers::Field;
 use super::source;
 use super::source::Reader;
@@ -140,6 +141,7 @@ pub fn question(
     Ok(Question {
         model: Source { name: model.to_owned(), text },
         imbalance_per_mille: None,
+        next_tokens: None,
         sequence,
         hardware: Source { name: hardware.to_owned(), text: hardware_text },
         knobs: BTreeMap::new(),
@@ -227,6 +229,9 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
         Some(text) => source::model_text(&printable(&question.model.name), text)?,
         None => super::model(&question.model.name)?,
     };
+    if let Some(count) = question.next_tokens {
+        next_tokens::apply(&mut model, count, &Field::new(file, "next_tokens"))?;
+    }
     if let Some(load) = question.imbalance_per_mille {
         imbalance::apply(&mut model, load, &Field::new(file, "imbalance_per_mille"))?;
     }

@@ -114,6 +114,7 @@ pub struct JobTable {
     pub expert_parallel: Option<Vec<u64>>,
     pub expert_tensor: Option<Vec<u64>>,
     pub imbalance: Option<f64>,
+    pub mtp: Option<u64>,
     pub zero: Option<u64>,
     pub strategy: Option<String>,
     pub launchable: Option<String>,
@@ -168,9 +169,8 @@ impl RequestFile {
         under.hardware = self.hardware.or(under.hardware);
         under.efficiency = self.efficiency.or(under.efficiency);
         overlay!(self.job, under.job; devices, global_batch, micro_batches, tensor_parallel, recompute,
-            optimizer, attention, sequence_parallel, context_parallel, expert_parallel,
-            expert_tensor, imbalance, zero, strategy, launchable, reserve,
-            time_model, rule);
+            optimizer, attention, sequence_parallel, context_parallel, expert_parallel, expert_tensor,
+            imbalance, mtp, zero, strategy, launchable, reserve, time_model, rule);
         under.space = self.space.over(under.space);
         overlay!(self.chip, under.chip; process_nm, precision, memory, tdp_w, price_usd, network,
             margin, volume, usd_per_kwh, years, usd_per_gb_per_s);
@@ -271,13 +271,13 @@ impl RequestFile {
         let (models, asked) = self.models(model, read)?;
         let name = self.hardware.as_deref().unwrap_or(default.hardware);
         let (_, text) = source::hardware(name, &format!("{file}: hardware"), read)?;
-        let top = search.top.unwrap_or(1);
         let asked_sequences: Vec<u64> = asked.iter().map(|model| model.sequence).collect();
         Ok(Request {
             models: asked,
             hardware: Source { name: source::printable(name), text },
             efficiency: self.efficiency(file, read)?,
             imbalance_per_mille: imbalance::of_job(job.imbalance, file)?,
+            next_tokens: job.mtp,
             devices: job.devices.unwrap_or(1024),
             global_batch: job.global_batch.unwrap_or(4096),
             strategies: self.strategies(file, default, &models, &asked_sequences)?,
@@ -316,7 +316,7 @@ impl RequestFile {
                 Combine::default(),
                 &COMBINES,
             )?,
-            top: usize::try_from(top).unwrap_or(usize::MAX),
+            top: usize::try_from(search.top.unwrap_or(1)).unwrap_or(usize::MAX),
             pareto: search.pareto.unwrap_or(false),
             exhaustive: search.exhaustive.unwrap_or(false),
             power_cap_w: search.power_cap_w,

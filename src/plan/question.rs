@@ -34,6 +34,10 @@ pub struct Question {
     /// what the configuration says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imbalance_per_mille: Option<u64>,
+    /// Layers that are trained to tell the token after the next; `None` for what the configuration
+    /// says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_tokens: Option<u64>,
     /// Tokens in a sequence.
     pub sequence: u64,
     /// The accelerator and its physics.

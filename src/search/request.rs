@@ -35,6 +35,10 @@ pub struct Request<S = DesignSpace> {
     /// what configurations say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imbalance_per_mille: Option<u64>,
+    /// Layers that are trained to tell the token after the next, in every model that can have them;
+    /// `None` for what configurations say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_tokens: Option<u64>,
     /// Accelerators at hand.
     pub devices: u64,
     /// Sequences in a batch.

@@ -52,6 +52,7 @@ pub struct PlaceRequest {
     pub expert_parallel: Option<Vec<u64>>,
     pub expert_tensor: Option<Vec<u64>>,
     pub imbalance: Option<f64>,
+    pub mtp: Option<u64>,
     pub zero: Option<u64>,
     pub recompute: Option<RecomputeChoice>,
     /// The part of memory that is left free.
@@ -155,6 +156,7 @@ impl PlaceRequest {
             expert_parallel: given.take("expert_parallel")?,
             expert_tensor: given.take("expert_tensor")?,
             imbalance: given.take("imbalance")?,
+            mtp: given.take("mtp")?,
             zero: given.take("zero")?,
             recompute: given.word("recompute", &RecomputeChoice::NAMES)?,
             reserve: given.take("reserve")?,
@@ -216,6 +218,7 @@ impl PlaceRequest {
             Some(factor) => Some(imbalance::read(factor, &self.spelled("imbalance"))?),
             None => None,
         };
+        question.next_tokens = self.mtp;
         question.precision = self.precision.unwrap_or_default();
         question.optimizer = self.optimizer.unwrap_or(question.optimizer);
         question.time_model = self.time_model.unwrap_or(question.time_model);

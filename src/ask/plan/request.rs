@@ -69,6 +69,12 @@ pub struct PlanRequest {
     pub hardware: String,
     /// Whose efficiency is assumed in place of the accelerator's own.
     pub efficiency: Option<String>,
+    /// How unevenly tokens visit experts, in thousandths of an even load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imbalance_per_mille: Option<u64>,
+    /// Layers that are trained to tell the token after the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_tokens: Option<u64>,
     /// Devices at hand.
     pub devices: DeviceRange,
     /// Tokens to train on; `None` for 20 for each parameter that a token visits.
@@ -110,6 +116,8 @@ impl PlanRequest {
             model: model.to_owned(),
             hardware: hardware.to_owned(),
             efficiency: None,
+            imbalance_per_mille: None,
+            next_tokens: None,
             devices: DeviceRange::only(devices),
             tokens: None,
             sequence: None,
@@ -158,6 +166,8 @@ impl PlanRequest {
         };
         let mut question = place::question(&basics, &Conventions::OURS, read)?;
         question.precision = self.precision;
+        question.imbalance_per_mille = self.imbalance_per_mille;
+        question.next_tokens = self.next_tokens;
         let assumed = self.efficiency.as_ref();
         let assumed = assumed.map(|name| efficiency_choice::source(name, "--efficiency", read));
         question.efficiency = assumed.transpose()?;
@@ -195,6 +205,9 @@ impl PlanRequest {
             words.extend(value.map(|value| format!("--{name} {}", word(&value))));
         };
         option("efficiency", self.efficiency.clone());
+        let thousandths = |value: u64| (value as f64 / 1000.0).to_string();
+        option("imbalance", self.imbalance_per_mille.map(thousandths));
+        option("mtp", self.next_tokens.map(|count| count.to_string()));
         option("tokens", self.tokens.map(tokens_told));
         match self.batch {
             Batch::Usual => {}
@@ -209,7 +222,6 @@ impl PlanRequest {
         option("strategy", (!strategy.is_empty()).then_some(strategy));
         option("for", self.target.map(|target| target.name().to_owned()));
         option("launchable", self.framework.map(|framework| framework.to_string()));
-        let thousandths = |value: u64| (value as f64 / 1000.0).to_string();
         option("reserve", self.reserve_per_mille.map(|part| (part as f64 / 10.0).to_string()));
         option("price", self.price.map(thousandths));
         option("goodput", self.goodput_per_mille.map(|part| (part as f64 / 10.0).to_string()));

@@ -136,6 +136,7 @@ fn without_space(request: &Request<ChipSpace>) -> Request {
         models: request.models.clone(),
         hardware: request.hardware.clone(),
         imbalance_per_mille: request.imbalance_per_mille,
+        next_tokens: request.next_tokens,
         efficiency: request.efficiency.clone(),
         devices: request.devices,
         global_batch: request.global_batch,

@@ -21,6 +21,7 @@ use crate::model::Reach;
 use crate::model::RouterBias;
 use crate::model::Variant;
 use crate::model::spec::Biases;
+use crate::model::spec::FURTHER_TOKEN;
 use crate::model::spec::QkNorm;
 use crate::model::spec::Spec;
 
@@ -235,7 +236,7 @@ pub fn deepseek(fields: &Fields) -> Result<Spec, InputError> {
 
 /// What is said of modules that predict further tokens.
 fn left_out(modules: u64) -> Option<String> {
-    (modules > 0).then(|| "the module that predicts a further token".to_owned())
+    (modules > 0).then(|| FURTHER_TOKEN.to_owned())
 }
 
 /// Half of each head turned, a bias of the router that spreads the load.

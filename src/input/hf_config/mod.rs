@@ -22,10 +22,10 @@ use self::readers::REFUSED;
 use self::wrapped::unwrapped;
 use super::InputError;
 use super::fields::Fields;
+use super::next_tokens;
 use crate::model::Layer;
 use crate::model::Model;
 use crate::model::families;
-use crate::model::spec::Branches;
 use crate::model::spec::Family;
 use crate::model::spec::Spec;
 
@@ -57,7 +57,7 @@ pub fn read(file: &str, text: &str) -> Result<Model, InputError> {
     let spec = reader(&fields)?;
     refuse_what_would_change_the_graph(&fields, &spec)?;
     let left_out = left_out.or(spec.left_out.clone());
-    let spec = Spec { left_out, next_tokens: next_tokens(&fields, &spec)?, ..spec };
+    let spec = Spec { left_out, next_tokens: layers_of_next_tokens(&fields, &spec)?, ..spec };
     let model = families::build(&spec);
     let sizes = spec.sizes(1, 1);
     let countable =
@@ -72,18 +72,17 @@ pub fn read(file: &str, text: &str) -> Result<Model, InputError> {
 
 /// Layers that are trained to tell the token after the next: as many as Megatron's field asks for,
 /// whatever the published model was trained with.
-fn next_tokens(fields: &Fields, spec: &Spec) -> Result<u64, InputError> {
+fn layers_of_next_tokens(fields: &Fields, spec: &Spec) -> Result<u64, InputError> {
     let field = "mtp_num_layers";
     if fields.optional(field).is_some_and(|count| count.as_u64() == Some(0)) {
         return Ok(0);
     }
-    let Some(count) = fields.bounded(field, 1)? else { return Ok(0) };
-    let decoder = spec.family == Family::Decoder && spec.embedding == spec.hidden;
-    if decoder && spec.branches == Branches::InTurn {
+    let Some(count) = fields.bounded(field, next_tokens::MOST)? else { return Ok(0) };
+    if spec.can_tell_next_tokens() {
         return Ok(count);
     }
     let problem = "asks for a layer that tells the token after the next";
-    Err(fields.wrong(field, problem, "only mixtures of experts and other newer decoders have it"))
+    Err(fields.wrong(field, problem, next_tokens::ALLOWED))
 }
 
 /// A parser's complaint without the place at its end, which is told apart.
