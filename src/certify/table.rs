@@ -83,6 +83,8 @@ pub struct Row {
 struct Layout {
     n_models: usize,
     n_sizes: usize,
+    /// Whether it is told how experts are divided.
+    experts: bool,
 }
 
 impl Layout {
@@ -104,7 +106,8 @@ impl Layout {
     }
 
     fn model(&self, model: usize) -> usize {
-        self.best() + 2 + Self::BY_MODEL * model
+        let of_experts = if self.experts { 2 } else { 0 };
+        self.best() + 2 + (Self::BY_MODEL + of_experts) * model
     }
 }
 
@@ -126,12 +129,13 @@ pub struct Judging<'a> {
 pub fn check(judging: &Judging, cells: &[Vec<String>]) -> Result<Vec<Row>, FalseClaim> {
     let question = judging.question;
     let models: Vec<&str> = question.models.iter().map(|model| model.name.as_str()).collect();
-    let names = designs_csv::columns(&question.request.space.hbm_gib, &models);
+    let experts = question.request.strategies.divides_experts();
+    let names = designs_csv::columns(&question.request.space.hbm_gib, &models, experts);
     let (heading, rows) = cells.split_first().map_or((&[][..], &[][..]), |(h, r)| (&h[..], r));
     require(heading == names, "designs.csv: heading", heading.join(","), names.join(","))?;
     let (said, is) = (rows.len(), question.candidates.len());
     require(said == is, "designs.csv: number of rows", said, is)?;
-    let layout = Layout { n_models: models.len(), n_sizes: question.n_sizes() };
+    let layout = Layout { n_models: models.len(), n_sizes: question.n_sizes(), experts };
     let judged: Vec<Result<Row, FalseClaim>> = rows
         .par_iter()
         .enumerate()
@@ -331,8 +335,16 @@ impl Judging<'_> {
             for (column, figure) in (at..).zip(figures) {
                 cells.is_number(column, figure, SAME)?;
             }
-            strategies.push(self.strategy(cells, at + 6, model, used)?);
+            let mut told = self.strategy(cells, at + 6, model, used)?;
             cells.is_text(at + 15, &used.to_string())?;
+            if layout.experts {
+                let of_experts = [cells.whole(at + 16)?, cells.whole(at + 17)?];
+                told.retain(|way| [way.expert_parallel, way.expert_tensor] == of_experts);
+                if told.is_empty() {
+                    return Err(cells.wrong(at + 16, "what the strategy says"));
+                }
+            }
+            strategies.push(told);
         }
         Ok(strategies)
     }

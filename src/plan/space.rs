@@ -104,6 +104,11 @@ impl Limits {
 }
 
 impl StrategySpace {
+    /// Whether experts may be divided among devices.
+    pub fn divides_experts(&self) -> bool {
+        self.expert_parallel != [1] || self.expert_tensor != [1]
+    }
+
     /// Data, tensor and pipeline parallelism alone, one virtual stage for each rank, whole layers
     /// computed again: what the published evaluation chooses from.
     pub fn plain(

@@ -48,8 +48,12 @@ const BY_MODEL: [&str; 16] = [
     "devices_used",
 ];
 
-/// The names of all columns for these sizes of memory in GiB and these models.
-pub fn columns(sizes: &[u64], models: &[&str]) -> Vec<String> {
+/// What is told besides where experts may be divided.
+const OF_EXPERTS: [&str; 2] = ["expert_parallel", "expert_tensor"];
+
+/// The names of all columns for these sizes of memory in GiB and these models, where `experts` are
+/// divided or not.
+pub fn columns(sizes: &[u64], models: &[&str], experts: bool) -> Vec<String> {
     // One model needs no suffix.
     let suffixes: Vec<String> = match models {
         [_] => vec![String::new()],
@@ -65,6 +69,8 @@ pub fn columns(sizes: &[u64], models: &[&str]) -> Vec<String> {
     names.extend(["best_hbm_gib", "value"].map(str::to_owned));
     for suffix in &suffixes {
         names.extend(BY_MODEL.map(|what| format!("{what}{suffix}")));
+        let of_experts = OF_EXPERTS.into_iter().filter(|_| experts);
+        names.extend(of_experts.map(|what| format!("{what}{suffix}")));
     }
     names
 }
@@ -100,7 +106,8 @@ pub fn write(setup: &Setup, survey: &Survey, out: &mut dyn Write) -> io::Result<
 
 fn header(setup: &Setup, out: &mut dyn Write) -> io::Result<()> {
     let models: Vec<&str> = setup.trainings.iter().map(|model| model.name.as_str()).collect();
-    let names = columns(&setup.request.space.hbm_gib, &models);
+    let experts = setup.request.strategies.divides_experts();
+    let names = columns(&setup.request.space.hbm_gib, &models, experts);
     for (at, name) in names.iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
         // A model's name may hold anything, so it is quoted.
@@ -156,7 +163,9 @@ fn best(setup: &Setup, survey: &Survey, design: usize, out: &mut dyn Write) -> i
             _ => None,
         });
     let Some((value, hbm, chosen)) = evaluated.min_by_key(|(value, hbm, _)| (*value, *hbm)) else {
-        let n_columns = 2 + BY_MODEL.len() * setup.trainings.len();
+        let experts = setup.request.strategies.divides_experts();
+        let of_experts = if experts { OF_EXPERTS.len() } else { 0 };
+        let n_columns = 2 + (BY_MODEL.len() + of_experts) * setup.trainings.len();
         return out.write_all(",".repeat(n_columns).as_bytes());
     };
     let gib = setup.request.space.hbm_gib[hbm];
@@ -201,7 +210,11 @@ fn row(
         strategy.zero.stage(),
         strategy.recompute,
         chosen.devices
-    )
+    )?;
+    if setup.request.strategies.divides_experts() {
+        write!(out, ",{},{}", strategy.expert_parallel, strategy.expert_tensor)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -218,9 +231,11 @@ mod tests {
 
     #[test]
     fn several_models_are_told_apart_by_a_suffix() {
-        let names = columns(&[32], &["a", "b"]);
+        let names = columns(&[32], &["a", "b"], false);
         assert!(names.contains(&"time_per_batch_s_hbm32:b".to_owned()));
         assert!(names.contains(&"mfu:a".to_owned()));
-        assert!(columns(&[32], &["a"]).contains(&"mfu".to_owned()));
+        assert!(columns(&[32], &["a"], false).contains(&"mfu".to_owned()));
+        let (plain, more) = (columns(&[32], &["a"], false), columns(&[32], &["a"], true));
+        assert_eq!([&plain[..], &OF_EXPERTS.map(str::to_owned)].concat(), more);
     }
 }

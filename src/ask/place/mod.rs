@@ -19,6 +19,7 @@ use crate::estimate::EstimateTable;
 use crate::input::place::Ready;
 use crate::input::place::ready;
 use crate::input::source::Reader;
+use crate::model::Model;
 use crate::parallel::frameworks::Framework;
 use crate::plan::Limits;
 use crate::plan::Plan;
@@ -89,6 +90,12 @@ impl Placed {
     }
 }
 
+/// The load of the fullest device of a mixture of experts that is told beside an even one, in
+/// thousandths of it.
+const UNEVEN_LOAD: u64 = 1200;
+/// What it is called.
+const UNEVEN: &str = "with 1.2 times an even expert load";
+
 /// Thousandths by which a strategy that was given may exceed the memory of a device.
 const OVER_FULL: i64 = -50;
 
@@ -152,7 +159,9 @@ impl Placer {
             change(&mut terms.space);
             terms
         };
-        let mut add = |title: &str, terms: Terms| rows.push(self.alternative(title, &terms));
+        let mut add = |title: &str, terms: Terms| {
+            rows.push(self.alternative(title, &self.ready.model, &terms));
+        };
         let chosen = &best.chosen.strategy;
         if self.whole != *space {
             let terms = Terms { space: self.whole.clone(), ..self.ready.terms.clone() };
@@ -173,17 +182,29 @@ impl Placer {
             let deeper = Limits { least: 2, most: space.pipeline.most };
             add("with a pipeline", with(&|space| space.pipeline = deeper));
         }
+        if chosen.expert_parallel > 1 && self.whole.expert_parallel.contains(&1) {
+            let on_each = |space: &mut StrategySpace| space.expert_parallel = vec![1];
+            add("without expert parallelism", with(&on_each));
+        }
+        if let Some(uneven) = self.unevenly_loaded() {
+            rows.push(self.alternative(UNEVEN, &uneven, &self.ready.terms));
+        }
         rows
     }
 
-    /// The fastest on these terms.
-    fn alternative(&self, title: &str, terms: &Terms) -> Alternative {
-        let fastest = match Training::new(
-            "",
-            self.ready.model.clone(),
-            self.ready.question.sequence,
-            terms,
-        ) {
+    /// The model whose experts are loaded unevenly, where nobody says how they are.
+    fn unevenly_loaded(&self) -> Option<Model> {
+        let mut model = self.ready.model.clone();
+        let experts = model.spec.experts.as_mut()?;
+        let is_usual = experts.load_per_mille == 1000;
+        experts.load_per_mille = UNEVEN_LOAD;
+        (is_usual && self.ready.question.imbalance_per_mille.is_none()).then_some(model)
+    }
+
+    /// The fastest for a model on these terms.
+    fn alternative(&self, title: &str, model: &Model, terms: &Terms) -> Alternative {
+        let sequence = self.ready.question.sequence;
+        let fastest = match Training::new("", model.clone(), sequence, terms) {
             Err(_) => None,
             Ok(training) => {
                 let planner = Planner { terms, training: &training, table: &self.table };

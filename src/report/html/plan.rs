@@ -72,7 +72,7 @@ fn result(plan: &Plan, placement: &Placement, cost: &Cost, strategy: &str) -> Va
     let throughput = training.map(|training| training.sequences_per_second(time_per_batch));
     let tokens = throughput.zip(training).map(|(rate, training)| rate * training.sequence as f64);
     let mfu = training.map(|training| training.utilisation(time_per_batch, cost.devices));
-    json!({
+    let mut result = json!({
         "model": plan.name,
         "time_per_batch_s": time_per_batch,
         "simulated_time_per_batch_s": plan.answer.simulated.map(|ticks| time(ticks.into())),
@@ -92,7 +92,16 @@ fn result(plan: &Plan, placement: &Placement, cost: &Cost, strategy: &str) -> Va
         "course": course(plan),
         "breakdown_s": breakdown(plan, placement, cost),
         "stages": stages(plan, placement, cost),
-    })
+    });
+    let mixture = training.and_then(|told| Some((told, told.expert_load_per_mille?)));
+    if let Some((training, load)) = mixture {
+        let parts = TimeParts::of(plan, placement, cost);
+        result["strategy"]["expert_parallel"] = json!(training.strategy.expert_parallel);
+        result["strategy"]["expert_tensor"] = json!(training.strategy.expert_tensor);
+        result["expert_load"] = json!(load as f64 / 1000.0);
+        result["to_experts_s"] = json!(time(parts.all_to_all));
+    }
+    result
 }
 
 /// What the timeline of a plan is played from, beside the times of its stages; `None` where these do

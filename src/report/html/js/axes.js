@@ -24,6 +24,8 @@ const RESULTS = [
   ["chunks", "chunks of a rank", number],
   ["tensor_parallel", "tensor-parallel width", number],
   ["context_parallel", "context-parallel degree", number],
+  ["expert_parallel", "expert-parallel degree", number],
+  ["expert_tensor", "devices of an expert", number],
   ["micro_batch", "micro-batch", number],
   ["zero", "ZeRO stage", number],
   ["devices_used", "devices used", number],

@@ -8,6 +8,8 @@ const PUBLISHED = { optimizer: "sgd", attention: "stored", time_model: "publishe
 const DEGREES = [
   ["t", "tensor_parallel"],
   ["c", "context_parallel"],
+  ["e", "expert_parallel"],
+  ["x", "expert_tensor"],
   ["p", "pipeline"],
   ["v", "chunks"],
   ["d", "data_parallel"],

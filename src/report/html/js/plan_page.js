@@ -62,6 +62,10 @@ function tiles({ result, devices }) {
     ["FLOP utilisation", percent(result.mfu), "mfu", "of devices in use"],
     ["Causal utilisation", percent(result.mfu_causal), "mfu_causal"],
     ["Devices", number(strategy.devices_used), "devices_used", `of ${number(devices)}`],
+    ["Expert parallel", number(strategy.expert_parallel), "expert_parallel", "devices"],
+    ["Devices of an expert", number(strategy.expert_tensor), "expert_tensor"],
+    ["Load of experts", number(result.expert_load), "expert_load", "x even"],
+    ["To experts and back", seconds(result.to_experts_s), "to_experts_s", "hidden or not"],
     ["Bubble", percent(result.breakdown_s.bubble / result.time_per_batch_s), "bubble"],
   ];
   const known = all.filter(([, shown]) => shown !== MISSING);
