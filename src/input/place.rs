@@ -230,7 +230,7 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
         None => super::model(&question.model.name)?,
     };
     if let Some(count) = question.next_tokens {
-        next_tokens::apply(&mut model, count, &Field::new(file, "next_tokens"))?;
+        next_tokens::apply(&mut model, count, &Field::new(file, "mtp"))?;
     }
     if let Some(load) = question.imbalance_per_mille {
         imbalance::apply(&mut model, load, &Field::new(file, "imbalance_per_mille"))?;

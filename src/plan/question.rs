@@ -36,7 +36,7 @@ pub struct Question {
     pub imbalance_per_mille: Option<u64>,
     /// Layers that are trained to tell the token after the next; `None` for what the configuration
     /// says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "mtp", default, skip_serializing_if = "Option::is_none")]
     pub next_tokens: Option<u64>,
     /// Tokens in a sequence.
     pub sequence: u64,

@@ -37,7 +37,7 @@ pub struct Request<S = DesignSpace> {
     pub imbalance_per_mille: Option<u64>,
     /// Layers that are trained to tell the token after the next, in every model that can have them;
     /// `None` for what configurations say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "mtp", default, skip_serializing_if = "Option::is_none")]
     pub next_tokens: Option<u64>,
     /// Accelerators at hand.
     pub devices: u64,

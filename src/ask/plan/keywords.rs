@@ -13,6 +13,7 @@ use crate::ask::Refusal;
 use crate::ask::place::ATTENTIONS;
 use crate::input::InputError;
 use crate::input::batch::read_tokens;
+use crate::input::imbalance;
 use crate::input::strategy;
 use crate::launch::Target;
 use crate::model::Precision;
@@ -43,6 +44,7 @@ impl PlanRequest {
         let targets = Target::ALL.map(|known| (known.name(), known));
         let precisions = [("bf16", Precision::Bf16), ("fp8", Precision::Fp8)];
         let deadline: Option<String> = given.take("deadline")?;
+        let imbalance: Option<f64> = given.take("imbalance")?;
         let mut scaled = |key: &str, factor: f64, range: (f64, f64)| {
             let found = given.take::<f64>(key)?;
             read_scaled(key, found, factor, range).map_err(Refusal::from)
@@ -58,6 +60,10 @@ impl PlanRequest {
             model: model.to_owned(),
             hardware,
             efficiency: given.take("efficiency")?,
+            imbalance_per_mille: imbalance
+                .map(|factor| imbalance::read(factor, "imbalance"))
+                .transpose()?,
+            next_tokens: given.take("mtp")?,
             devices,
             tokens,
             sequence: given.take("sequence")?,

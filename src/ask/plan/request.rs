@@ -73,7 +73,7 @@ pub struct PlanRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imbalance_per_mille: Option<u64>,
     /// Layers that are trained to tell the token after the next.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "mtp", default, skip_serializing_if = "Option::is_none")]
     pub next_tokens: Option<u64>,
     /// Devices at hand.
     pub devices: DeviceRange,
