@@ -1,6 +1,8 @@
 //! Files with a value, an entry or a part changed: each is refused by its place, or divided in every
 //! way, and some are placed.
 
+#![cfg(test)]
+
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::RngAlgorithm;
