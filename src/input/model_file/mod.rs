@@ -4,7 +4,6 @@
 //! Backward pass, what is kept, fusion and division follow by the same rules. What is read is
 //! checked first ([`valid`]), so that nothing behind it meets a graph that no family could write.
 
-#[cfg(test)]
 mod mutations;
 mod opaque;
 mod valid;
