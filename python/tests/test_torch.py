@@ -14,7 +14,7 @@ from phaze._torch import Unmappable, model_of
 GRAPHS = pathlib.Path(__file__).resolve().parent / "graphs"
 
 #: The stored graphs; nothing of them is left out.
-STORED = ("llama", "gpt_neox", "qwen3", "gpt2")
+STORED = ("llama", "gpt_neox", "qwen3", "gpt2", "phi3")
 
 
 def stored(name: str) -> Dict[str, Any]:
@@ -142,4 +142,18 @@ def test_real_models_of_transformers_are_exported() -> None:
     module = hf_module(config)
     model = phaze.Model.from_torch(module, name="llama")
     assert model.parameters == sum(parameter.numel() for parameter in module.parameters())
-    assert phaze.Model.from_hf(config).parameters == model.parameters
+    assert phaze.Model.from_hf(config).parameters == model.parameters and model.unmapped == ()
+    shared = dict(num_hidden_layers=2, hidden_size=256, num_attention_heads=8, intermediate_size=704, vocab_size=1024)
+    # Its head is its table, also where it is exported elsewhere than on the meta device.
+    tied = transformers.Starcoder2Config(**shared, num_key_value_heads=2)
+    model = phaze.Model.from_torch(hf_module(tied), name="starcoder2")
+    assert model.unmapped == () and model.parameters == sum(weight.numel() for weight in hf_module(tied).parameters())
+    # Queries, keys and values of one projection, and a gate beside what it lets through.
+    joined = transformers.Phi3Config(**shared, num_key_value_heads=2, pad_token_id=0)
+    model = phaze.Model.from_torch(hf_module(joined), name="phi3")
+    assert model.unmapped == () and phaze.inspect(model).mlp_size == 704
+    assert phaze.place(model, design="h100-sxm", devices=2, global_batch=64).check()
+    left_out = phaze.Model.from_torch(hf_module(transformers.Olmo2Config(**shared)), name="olmo2")
+    assert any("the module has" in sentence for sentence in left_out.unmapped)
+    with pytest.raises(ValueError, match="give the configuration to Model.from_hf"):
+        phaze.Model.from_torch(hf_module(transformers.MixtralConfig(**shared, num_local_experts=4)), name="mixtral")

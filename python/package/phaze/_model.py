@@ -69,7 +69,11 @@ class Model:
 
         graph = exported(module, example_inputs)
         text, unmapped = model_of(graph, name=name, sequence=sequence)
-        return cls(name, text, unmapped)
+        model = cls(name, text, unmapped)
+        if model.parameters == graph["parameters"]:
+            return model
+        counts = f"the module has {graph['parameters']:,} parameters, what was mapped has {model.parameters:,}"
+        return cls(name, text, [*unmapped, counts])
 
     @classmethod
     def from_hf(cls, config: Any, *, name: str = "hf") -> Model:

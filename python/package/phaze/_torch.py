@@ -24,6 +24,9 @@ _SHAPES = {
     "lift_fresh_copy", "select", "split", "chunk", "split_with_sizes", "unbind", "float", "dropout",
 }
 
+#: Of these, those that take a tensor apart.
+_PARTS = ("chunk", "split", "split_with_sizes")
+
 #: Operators by which mixtures of experts choose.
 _ROUTES = {"topk", "sort", "one_hot", "scatter", "index_add", "nonzero", "bincount"}
 
@@ -67,16 +70,27 @@ def exported(module: Any, example_inputs: Optional[Sequence[Any]] = None) -> Dic
         inputs = tuple(probe(device, value) for value in given)
         return torch.export.export(module.to_empty(device=device).eval(), inputs, strict=False)
 
+    # Which weights are one and the same is lost when a module moves to another device.
+    first: Dict[int, str] = {}
+    same = {name: first.setdefault(id(weight), name) for name, weight in module.named_parameters(remove_duplicate=False)}
+    count = sum(weight.numel() for weight in module.parameters())
     module = module.to("meta")
     try:
-        program = program_on("meta")
-    except (RuntimeError, NotImplementedError):
-        # Some modules ask their device for what the meta device has not: tensors without numbers that say
-        # they are elsewhere do.
-        from torch._subclasses.fake_tensor import FakeTensorMode  # type: ignore[import-not-found,unused-ignore]
+        try:
+            program = program_on("meta")
+        except (RuntimeError, NotImplementedError):
+            # Some modules ask their device for what the meta device has not: tensors without numbers that say
+            # they are elsewhere do.
+            from torch._subclasses.fake_tensor import FakeTensorMode  # type: ignore[import-not-found,unused-ignore]
 
-        with FakeTensorMode(allow_non_fake_inputs=True):
-            program = program_on("cpu")
+            with FakeTensorMode(allow_non_fake_inputs=True):
+                program = program_on("cpu")
+    except Exception as reason:
+        said = str(reason).strip().splitlines() or [type(reason).__name__]
+        raise Unmappable(
+            f"torch.export cannot tell the graph of {type(module).__name__}: {said[0]}; where a module chooses by its numbers, as "
+            "mixtures of experts do, give the configuration to Model.from_hf, or write the layers (docs/model-file.md)"
+        ) from reason
     nodes, values = [], {}
     for node in program.graph.nodes:
         value = node.meta.get("val")
@@ -94,12 +108,12 @@ def exported(module: Any, example_inputs: Optional[Sequence[Any]] = None) -> Dic
             "metadata": {"nn_module_stack": ";".join(entries)},
         })
     specs = [
-        {"parameter": {"arg": {"name": spec.arg.name}, "parameter_name": spec.target}}
+        {"parameter": {"arg": {"name": spec.arg.name}, "parameter_name": same.get(spec.target, spec.target)}}
         for spec in program.graph_signature.input_specs
         if spec.kind.name == "PARAMETER"
     ]
     graph = {"nodes": nodes, "tensor_values": values}
-    return {"graph_module": {"graph": graph, "signature": {"input_specs": specs}}}
+    return {"graph_module": {"graph": graph, "signature": {"input_specs": specs}}, "parameters": count}
 
 
 def hf_module(config: Any) -> Any:
@@ -242,6 +256,8 @@ class _Mapper:
         self.unmapped: List[str] = []
         self.own: List[int] = []
         self.numbers: Dict[str, int] = {}
+        #: The two halves of what some projections make.
+        self.halves: Dict[str, Tuple[int, ...]] = {}
         table = next((node for node in program.nodes if node.op == "embedding"), None)
         if table is None:
             raise Unmappable("no embedding of tokens was found; give a decoder that reads ids")
@@ -356,7 +372,8 @@ class _Mapper:
         heads, head = program.size(node.tensors[0])[1], program.size(node.tensors[0])[-1]
         keys = projections[1]
         width = program.size(self._weight(keys))[0]
-        kv_heads = heads if keys is projections[0] else width // head
+        # One projection of all three has the heads of queries, of keys, and as many of values.
+        kv_heads = (width // head - heads) // 2 if keys is projections[0] else width // head
         group = heads // kv_heads
         for name, value in (("heads", heads), ("kv_heads", kv_heads), ("head", head)):
             if self.numbers.setdefault(name, value) != value:
@@ -416,7 +433,13 @@ class _Mapper:
             # Tables of rotary embeddings, masks, positions: made from no activation.
             return
         if op in _SHAPES:
-            if mapped:
+            if op == "getitem" and mapped and mapped[0] in self.halves:
+                # The place of a part is its only number.
+                known[node.name] = self.halves[mapped[0]][int(node.numbers[0])]
+            elif op in _PARTS and mapped and mapped[0] in self.halves:
+                self.halves[node.name] = self.halves[mapped[0]]
+                known[node.name] = known[mapped[0]]
+            elif mapped:
                 known[node.name] = known[mapped[0]]
             else:
                 marks[node.name] = marks[marked[0]]
@@ -464,7 +487,9 @@ class _Mapper:
         before = made.dims(source)
         context: List[Dim] = ["kv_heads", "group", "head"]
         kept, inner = (before[:-3], context) if before[-3:] == context else (before[:-1], before[-1:])
-        out = self.dim(size[0] if node.op == "linear" else size[-1])
+        width = size[0] if node.op == "linear" else size[-1]
+        is_halved = self.is_halved(node, width)
+        out = self.dim(width // 2 if is_halved else width)
         name = node.path.split(".")[-1] or "linear"
         form = "activation"
         weight_form = "weight"
@@ -473,6 +498,8 @@ class _Mapper:
             tied = self.program.parameters[weights[0]] == self.program.parameters[self._weight(self.table)]
             weight_form = "tied_weight" if tied else "weight"
             name = "logits"
+        if is_halved:
+            return self.gates(node, made, (source, kept, inner, out), len(weights) > 1)
         dims = [*inner, out] if weight_form == "weight" else [out, *inner]
         weight = made.tensor(made.unique(f"{name}_weight"), dims, weight_form)
         result = made.step(name, "contract", [source, weight], [*kept, out], form)
@@ -480,6 +507,29 @@ class _Mapper:
             bias = made.tensor(made.unique(f"{name}_bias"), [out], "weight")
             result = made.vector("bias", [result, bias])
         return result
+
+    def is_halved(self, node: Node, width: int) -> bool:
+        """Whether what a projection makes is taken apart into two halves."""
+        for user in self.program.users.get(node.name, []):
+            parts = self.program.users.get(user.name, [])
+            if user.op in _PARTS and len(parts) == 2 and all(self.program.size(part.name)[-1:] == (width // 2,) for part in parts):
+                return True
+        return False
+
+    def gates(self, node: Node, made: _Layer, what: Tuple[int, List[Dim], List[Dim], Dim], biased: bool) -> int:
+        """A projection of a gate and what it lets through, side by side, and its two halves."""
+        source, kept, inner, out = what
+        name = node.path.split(".")[-1] or "gate_up"
+        weight = made.tensor(made.unique(f"{name}_weight"), [*inner, "gates", out], "weight")
+        both = made.step(name, "contract", [source, weight], [*kept, "gates", out])
+        if biased:
+            bias = made.tensor(made.unique(f"{name}_bias"), ["gates", out], "weight")
+            work = {"kind": "bias", "rows": kept, "row": ["gates", out]}
+            both = made.step(f"{name}_biased", {"vector": work}, [both, bias], made.dims(both))
+        halves = tuple(made.tensor(made.unique(half), [*kept, out]) for half in ("gate", "up"))
+        made.steps.append({"name": made.unique("branches"), "action": "split", "reads": [both], "writes": list(halves)})
+        self.halves[node.name] = halves
+        return both
 
     def embedding(self) -> Dict[str, Any]:
         made = _Layer()

@@ -23,13 +23,13 @@ def main() -> None:
     configs = {
         "llama": transformers.LlamaConfig(**shared),
         "qwen3": transformers.Qwen3Config(**shared, head_dim=32),
+        "phi3": transformers.Phi3Config(**shared, pad_token_id=0),
         "gpt_neox": transformers.GPTNeoXConfig(**SIZES),
         "gpt2": transformers.GPT2Config(n_layer=2, n_embd=256, n_head=8, vocab_size=1024),
     }
     for name, config in configs.items():
         module = hf_module(config)
         graph = exported(module)
-        graph["parameters"] = sum(parameter.numel() for parameter in module.parameters())
         (here / f"{name}.json").write_text(json.dumps(graph, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
