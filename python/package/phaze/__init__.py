@@ -22,7 +22,7 @@ from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Unio
 
 from . import _phaze
 from ._facts import Facts, many
-from ._keywords import Texts, dumps, hardware_text, model_name, models_of
+from ._keywords import Texts, dumps, hardware_text, model_name, models_of, threads_of
 from ._model import Model
 from ._phaze import __version__
 from ._picture import Picture, scatter
@@ -138,7 +138,7 @@ def search(
             resume=resume,
             force=force,
             time_limit=time_limit,
-            threads=threads,
+            threads=threads_of(threads),
             tell=shown.tell,
         )
     name = "result" if out is None else str(out)
@@ -192,7 +192,7 @@ def sweep(
             out=None if out is None else pathlib.Path(out),
             force=force,
             time_limit=time_limit,
-            threads=threads,
+            threads=threads_of(threads),
             tell=shown.tell,
         )
     return Sweep(pathlib.Path(directory), csv, tuple(folders))
@@ -242,7 +242,7 @@ def shard(
             after=[pathlib.Path(one) for one in after],
             resume=resume,
             force=force,
-            threads=threads,
+            threads=threads_of(threads),
             tell=shown.tell,
         )
     return Facts({"part": part, "designs": designs_, "evaluated": evaluated})
@@ -259,7 +259,7 @@ def merge(
     """Joins the shards of all parts of a space into the answer of the whole, with its proof: see `shard`."""
     with Shown(progress) as shown:
         places = [pathlib.Path(one) for one in shards]
-        raw = _phaze.merge(places, pathlib.Path(out), force=force, threads=threads, tell=shown.tell)
+        raw = _phaze.merge(places, pathlib.Path(out), force=force, threads=threads_of(threads), tell=shown.tell)
     return SearchResult(raw.outcome, raw.designs, str(out), Table(raw.table()))
 
 
@@ -483,6 +483,8 @@ def load(path: PathLike) -> Union[SearchResult, Placement, RunPlan]:
         place_ = place_ / "plan.json"
     if place_.name == "outcome.json":
         return load(place_.parent)
+    if place_.is_dir():
+        raise ValueError(f"{place_}: holds neither outcome.json nor plan.json; name a directory that was saved")
     return Placement.of_plan(place_.read_text(encoding="utf-8"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ._model import Model
 
@@ -14,7 +14,22 @@ Texts = Dict[str, str]
 
 def dumps(keywords: Mapping[str, Any]) -> str:
     """Keywords as JSON: tuples are lists, ranges of two numbers are theirs, paths are texts."""
-    return json.dumps(dict(keywords), default=_plain)
+    given = dict(keywords)
+    try:
+        return json.dumps(given, default=_plain, allow_nan=False)
+    except ValueError:
+        endless = next((key for key, value in given.items() if not _finite(value)), None)
+        if endless is None:
+            raise
+        raise ValueError(f"`{endless} = {given[endless]}` is no number of a request; give one that ends") from None
+
+
+def _finite(value: Any) -> bool:
+    try:
+        json.dumps(value, default=_plain, allow_nan=False)
+    except ValueError as wrong:
+        return "JSON compliant" not in str(wrong)
+    return True
 
 
 def _plain(value: Any) -> Any:
@@ -66,9 +81,18 @@ def _kept(name: str, text: str, texts: Texts) -> str:
     return known
 
 
+def threads_of(threads: Any) -> Optional[int]:
+    """A number of threads that can be had."""
+    if threads is None or (isinstance(threads, int) and 1 <= threads <= 1024):
+        return threads
+    raise ValueError(f"threads: allowed are 1 to 1024, not {threads!r}")
+
+
 def models_of(model: Any, texts: Texts) -> List[Any]:
     """One model or several, each with its own settings where it is a dictionary with a `name`."""
     several = model if isinstance(model, (list, tuple)) else [model]
+    if not several:
+        raise ValueError("give at least one model")
     found: List[Any] = []
     for one in several:
         if isinstance(one, Mapping) and "name" in one and "model_type" not in one:

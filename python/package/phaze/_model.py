@@ -47,6 +47,8 @@ class Model:
             with open(config, encoding="utf-8") as file:
                 return cls(name, file.read())
         if not isinstance(config, Mapping):
+            if not callable(getattr(config, "to_dict", None)):
+                raise ValueError(f"{config!r} is no configuration; give a dictionary, an object of transformers, or a path")
             config = config.to_dict()
         return cls(name, json.dumps(dict(config), default=str))
 
