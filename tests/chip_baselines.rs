@@ -130,7 +130,8 @@ type Lie = fn(&mut ChipOutcome);
 #[test]
 fn lies_about_baselines_are_found() {
     let SearchedChips { outcome, boxes, .. } = searched(&setup(&["bert-large"], "", ""));
-    let lies: [(&str, Lie); 12] = [
+    let lies: [(&str, Lie); 13] = [
+        ("another reason to win", |o| o.why_it_wins.as_mut().unwrap().push('!')),
         ("one is left out", |o| drop(o.baselines.pop())),
         ("another name", |o| o.baselines[0].name.push('!')),
         ("another description", |o| o.baselines[4].description.push('!')),
@@ -173,6 +174,11 @@ fn lies_about_baselines_are_found() {
     told.baselines[0].entry = None;
     told.baselines[0].winner_is = None;
     told.baselines[0].reason = Some("no placement fits".into());
+    told.why_it_wins = Some(phaze::search::chips::sentences::why_it_wins(
+        told.winner.as_ref().unwrap(),
+        &told.baselines,
+        (&told.binds, &told.limited_by),
+    ));
     verdict(&told, &boxes, false).unwrap();
     assert!(verdict(&told, &boxes, true).is_err());
 }

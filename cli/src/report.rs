@@ -10,7 +10,6 @@ use clap::Args as ClapArgs;
 
 use super::Exit;
 use super::Refusal;
-use phaze::report::html;
 use phaze::report::plot;
 use phaze::report::quantity::shown;
 use phaze::store::files;
@@ -19,7 +18,7 @@ use phaze::store::results;
 /// Make the interactive report of a search result again, or compare two results.
 #[derive(ClapArgs)]
 pub struct Args {
-    /// The directory that `phaze search` wrote: outcome.json and designs.csv
+    /// The directory that `phaze search` wrote: outcome.json and designs.csv or boxes.csv
     #[arg(required_unless_present = "compare", conflicts_with = "compare")]
     directory: Option<PathBuf>,
     /// Set two results side by side
@@ -47,9 +46,7 @@ impl Args {
             (Some(directory), _) => results::write_page(directory, self.out.as_deref())?,
             (None, Some([first, second])) => {
                 let place = self.out.clone().unwrap_or_else(|| "compare.html".into());
-                let mut page = Vec::new();
-                html::write_comparison(&results::read(first)?, &results::read(second)?, &mut page)?;
-                files::write(&place, &page)?;
+                files::write(&place, &results::comparison(first, second)?)?;
                 place
             }
             (None, _) => return Err(Refusal::Options("give a result directory".into())),

@@ -182,6 +182,9 @@ pub struct Asked {
     /// Compare the best chip with this as well: built-in hardware or a hardware file; repeat for several
     #[arg(long, value_name = "NAME|FILE")]
     baseline: Vec<String>,
+    /// Tell how the best chip changes with the budget, the objective and how much worse it may be
+    #[arg(long)]
+    why: bool,
     /// Leave out designs whose devices draw more than this on average
     #[arg(long, value_name = "WATTS")]
     power_cap: Option<f64>,
@@ -314,7 +317,11 @@ impl Args {
                 writeln!(out)?;
             } else {
                 report::chips::text(&outcome, &mut out)?;
-                writeln!(out, "\nWritten to {}: outcome.json, boxes.csv", files::name(&directory))?;
+                writeln!(
+                    out,
+                    "\nWritten to {}: outcome.json, boxes.csv, report.html",
+                    files::name(&directory)
+                )?;
             }
             out.flush()?;
             if interrupted {
@@ -413,6 +420,7 @@ impl Asked {
         search.exhaustive = self.exhaustive.then_some(true);
         search.power_cap_w = self.power_cap;
         search.baselines = (!self.baseline.is_empty()).then(|| self.baseline.clone());
+        search.why = self.why.then_some(true);
         let chip = &mut file.chip;
         chip.process_nm = self.chip.process;
         chip.memory.clone_from(&self.chip.memory);

@@ -1,19 +1,24 @@
 //! A whole search over chips, and whether its saved answer holds.
 
 use super::Refusal;
+use super::check::Answer;
 use super::search::Watcher;
 use crate::certify::boxes;
 use crate::certify::boxes::VerifiedChips;
 use crate::certify::deep::Unsolved;
 use crate::compare;
 use crate::compare::STOPPED;
+use crate::input::request::chip_setup_of;
 use crate::input::request::chips_judged_by;
 use crate::input::request::real_parts;
 use crate::input::saved;
 use crate::report;
+use crate::report::chip_page;
+use crate::report::chip_page::SavedChips;
 use crate::search;
 use crate::search::Memory;
 use crate::search::Observer;
+use crate::search::chips::ChipBaseline;
 use crate::search::chips::ChipEvaluator;
 use crate::search::chips::ChipOutcome;
 use crate::search::chips::ChipSetup;
@@ -54,11 +59,18 @@ pub fn answer(
     let reason = || if watcher.interrupted() { user } else { time_limit };
     let stopped_by = (!survey.complete).then(reason);
     let mut outcome = compare::chip_outcome(&evaluator, &survey, stopped_by);
+    let mut why = None;
     if survey.complete {
         let parts = real_parts(setup, "request")?;
         let found = (&evaluator, &survey);
         outcome = compare::chips::with_baselines(outcome, found, &parts, watcher);
-        let stopped = outcome.baselines.iter().any(|one| one.reason.as_deref() == Some(STOPPED));
+        let asked = setup.request.why.then_some(());
+        why = asked.and_then(|()| search::chips::survey_why(&evaluator, &survey, watcher));
+        outcome.why = why.as_ref().and_then(|why| compare::chips::why_it_wins(found, why));
+        why = why.filter(|why| why.complete);
+        let left_out = |one: &ChipBaseline| one.reason.as_deref() == Some(STOPPED);
+        let untold = setup.request.why && outcome.winner.is_some() && why.is_none();
+        let stopped = untold || outcome.baselines.iter().any(left_out);
         outcome.comparisons_stopped_by = stopped.then(|| reason().to_owned());
     }
     watcher.finish();
@@ -66,6 +78,9 @@ pub fn answer(
     let interrupted = watcher.interrupted() && ended;
     let mut boxes = Vec::new();
     report::boxes_csv::write(setup, &survey, &mut boxes).expect("memory takes what is written");
+    if let Some(why) = &why {
+        report::boxes_csv::write_why(setup, why, &mut boxes).expect("memory takes what is written");
+    }
     let boxes = String::from_utf8(boxes).expect("a table is text");
     Ok(SearchedChips { outcome, boxes, interrupted })
 }
@@ -77,6 +92,51 @@ impl SearchedChips {
         json.push(b'\n');
         json
     }
+}
+
+/// The page of a saved answer that goes by `name`, from the texts of its files.
+///
+/// # Errors
+/// That the files do not hold an answer over chips.
+pub fn page(name: &str, outcome: &str, boxes: &str) -> Result<Vec<u8>, Refusal> {
+    let (setup, outcome, cells) = read_back(name, outcome, boxes)?;
+    let name = name.to_owned();
+    let saved = SavedChips { name, setup: &setup, outcome: &outcome, boxes: &cells };
+    let mut page = Vec::new();
+    chip_page::write(&saved, &mut page).expect("memory takes what is written");
+    Ok(page)
+}
+
+/// The page that sets two saved answers side by side, each a name with the texts of its files.
+///
+/// # Errors
+/// That the files do not hold answers over chips.
+pub fn comparison(
+    (first, one): (&str, &(String, String)),
+    (second, other): (&str, &(String, String)),
+) -> Result<Vec<u8>, Refusal> {
+    let one = read_back(first, &one.0, &one.1)?;
+    let other = read_back(second, &other.0, &other.1)?;
+    let [one, other] = [(first, &one), (second, &other)].map(|(name, (setup, outcome, boxes))| {
+        SavedChips { name: name.to_owned(), setup, outcome, boxes }
+    });
+    let mut page = Vec::new();
+    chip_page::write_comparison(&one, &other, &mut page).expect("memory takes what is written");
+    Ok(page)
+}
+
+/// An answer with its question, from the texts of its files.
+fn read_back(
+    name: &str,
+    outcome: &str,
+    boxes: &str,
+) -> Result<(ChipSetup, ChipOutcome, Vec<Vec<String>>), Refusal> {
+    let (file, table) = (format!("{name}/outcome.json"), format!("{name}/boxes.csv"));
+    let Answer::Chips(outcome) = super::check::read(&file, outcome)? else {
+        return Err(Refusal::Options(format!("{file}: is no answer over chips")));
+    };
+    let setup = chip_setup_of(outcome.request.clone(), &file)?;
+    Ok((setup, *outcome, saved::cells(&table, boxes)?))
 }
 
 /// What became of a check.

@@ -135,6 +135,7 @@ pub struct SearchTable {
     pub exhaustive: Option<bool>,
     pub power_cap_w: Option<f64>,
     pub baselines: Option<Vec<String>>,
+    pub why: Option<bool>,
 }
 
 /// Takes each field of `$over` where it is set, else that of `$under`.
@@ -175,7 +176,7 @@ impl RequestFile {
         overlay!(self.chip, under.chip; process_nm, precision, memory, tdp_w, price_usd, network,
             margin, volume, usd_per_kwh, years, usd_per_gb_per_s);
         overlay!(self.search, under.search; objective, combine, top, pareto, exhaustive, power_cap_w,
-            baselines);
+            baselines, why);
         under
     }
 
@@ -231,8 +232,12 @@ impl RequestFile {
     /// # Errors
     /// What cannot be read, is not known, or makes no sense.
     pub fn complete(&self, file: &str, read: &Reader) -> Result<Request, InputError> {
-        if self.search.baselines.is_some() {
-            let field = Field::new(file, "search.baselines");
+        let of_chips = [
+            ("baselines", self.search.baselines.is_some()),
+            ("why", self.search.why == Some(true)),
+        ];
+        if let Some((key, _)) = of_chips.into_iter().find(|(_, is_set)| *is_set) {
+            let field = Field::new(file, &format!("search.{key}"));
             let problem = "is about searched chips, and the published space has none";
             return Err(field.value("…", problem, "leave it out, or search chips"));
         }
@@ -321,6 +326,7 @@ impl RequestFile {
             exhaustive: search.exhaustive.unwrap_or(false),
             power_cap_w: search.power_cap_w,
             baselines: self.baselines(file, read)?,
+            why: search.why.unwrap_or(false),
         })
     }
 

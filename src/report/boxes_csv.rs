@@ -9,6 +9,10 @@ use crate::search::boxes::Value;
 use crate::search::chips::ChipRegion;
 use crate::search::chips::ChipSetup;
 use crate::search::chips::ChipSurvey;
+use crate::search::chips::ChipWalk;
+use crate::search::chips::WhySurvey;
+use crate::search::chips::counted_word;
+use crate::search::chips::near_word;
 
 /// What the rows of the objective are called; those of near-winners bear the word of their figure.
 pub const OBJECTIVE: &str = "objective";
@@ -36,13 +40,32 @@ pub fn write(setup: &ChipSetup, survey: &ChipSurvey, out: &mut dyn Write) -> io:
     for (proves, walk) in
         std::iter::once((OBJECTIVE.to_owned(), &survey.walk)).chain(alone).chain(near)
     {
-        for closed in &walk.closed {
-            let (why, value) = closed.why.word();
-            row(setup, (&proves, why, value), &closed.region, out)?;
-        }
-        for (region, least) in &walk.open {
-            row(setup, (&proves, OPEN, *least), region, out)?;
-        }
+        boxes(setup, &proves, walk, out)?;
+    }
+    Ok(())
+}
+
+/// Writes the boxes of what was searched around the winner.
+pub fn write_why(setup: &ChipSetup, why: &WhySurvey, out: &mut dyn Write) -> io::Result<()> {
+    let near =
+        why.near.iter().map(|(per_mille, figure, walk)| (near_word(*figure, *per_mille), walk));
+    let budgets = why.budgets.iter().filter_map(|(step, walk)| Some((step.word(), walk.as_ref()?)));
+    let others = why.objectives.iter().map(|(name, _, walk)| ((*name).to_owned(), walk));
+    let counted = std::iter::once((counted_word(), &why.counted));
+    for (proves, walk) in near.chain(budgets).chain(others).chain(counted) {
+        boxes(setup, &proves, walk, out)?;
+    }
+    Ok(())
+}
+
+/// The boxes of one walk.
+fn boxes(setup: &ChipSetup, proves: &str, walk: &ChipWalk, out: &mut dyn Write) -> io::Result<()> {
+    for closed in &walk.closed {
+        let (why, value) = closed.why.word();
+        row(setup, (proves, why, value), &closed.region, out)?;
+    }
+    for (region, least) in &walk.open {
+        row(setup, (proves, OPEN, *least), region, out)?;
     }
     Ok(())
 }

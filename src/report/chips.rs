@@ -46,8 +46,18 @@ pub fn text(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     let worth = value(objective, outcome.models.len(), winner.value);
     writeln!(out, "By the objective it is worth {worth}.\n")?;
     baselines(outcome, out)?;
+    if let Some(why) = &outcome.why_it_wins {
+        writeln!(out, "Why it wins")?;
+        for line in wrapped(&sentence(why), 98).lines() {
+            writeln!(out, "  {line}")?;
+        }
+        writeln!(out)?;
+    }
     binds(outcome, out)?;
     near(outcome, winner, out)?;
+    if let Some(why) = &outcome.why {
+        super::chips_why::text(outcome, why, out)?;
+    }
     best(outcome, out)?;
     proof(outcome, out)?;
     limits(outcome, out)

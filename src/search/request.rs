@@ -77,6 +77,10 @@ pub struct Request<S = DesignSpace> {
     /// Parts that the best searched chip is compared with, besides the usual ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<Source>,
+    /// Whether it is told how the best searched chip changes with the budget, what is asked, and how
+    /// much worse it may be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub why: bool,
 }
 
 /// A model to train.

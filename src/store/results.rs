@@ -89,6 +89,7 @@ pub fn search_chips(
     journal.healthy()?;
     files::write(&directory.join("boxes.csv"), found.boxes.as_bytes())?;
     files::write(&directory.join("outcome.json"), &found.json())?;
+    write_page(directory, None)?;
     if !found.interrupted {
         journal.forget()?;
     }
@@ -129,11 +130,49 @@ pub fn write(directory: &Path, outcome: &[u8], designs: &[u8]) -> Result<(), Ref
 /// # Errors
 /// That the result cannot be read, or the page not be written.
 pub fn write_page(directory: &Path, out: Option<&Path>) -> Result<PathBuf, Refusal> {
-    let mut page = Vec::new();
-    html::write(&read(directory)?, &mut page).expect("memory takes what is written");
+    let page = match chip_texts(directory)? {
+        Some((outcome, boxes)) => chips::page(&files::name(directory), &outcome, &boxes)?,
+        None => {
+            let mut page = Vec::new();
+            html::write(&read(directory)?, &mut page).expect("memory takes what is written");
+            page
+        }
+    };
     let place = out.map_or_else(|| directory.join("report.html"), Path::to_path_buf);
     files::write(&place, &page)?;
     Ok(place)
+}
+
+/// The page that sets two results side by side, which are of the same kind of space.
+///
+/// # Errors
+/// That a result cannot be read, or that one is over chips and the other is not.
+pub fn comparison(first: &Path, second: &Path) -> Result<Vec<u8>, Refusal> {
+    let names = [files::name(first), files::name(second)];
+    match (chip_texts(first)?, chip_texts(second)?) {
+        (Some(one), Some(other)) => chips::comparison((&names[0], &one), (&names[1], &other)),
+        (None, None) => {
+            let mut page = Vec::new();
+            html::write_comparison(&read(first)?, &read(second)?, &mut page)
+                .expect("memory takes what is written");
+            Ok(page)
+        }
+        _ => Err(Refusal::Options(format!(
+            "{} and {}: one is over chips and the other over the published space; compare results of \
+             the same kind",
+            names[0], names[1]
+        ))),
+    }
+}
+
+/// The texts of `outcome.json` and `boxes.csv`, where a directory holds an answer over chips.
+fn chip_texts(directory: &Path) -> Result<Option<(String, String)>, Refusal> {
+    let boxes = directory.join("boxes.csv");
+    if fs::symlink_metadata(&boxes).is_err() {
+        return Ok(None);
+    }
+    let outcome = files::read(&directory.join("outcome.json"), LARGEST_FILE)?;
+    Ok(Some((outcome, files::read(&boxes, LARGEST_FILE)?)))
 }
 
 /// The texts of `outcome.json` and `designs.csv` of a directory.

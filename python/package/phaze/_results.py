@@ -311,9 +311,7 @@ class SearchResult:
         return Verdict({"holds": lie is None, "lie": lie, **dict(counts)})
 
     def report(self, path: Optional[PathLike] = None, open: bool = False) -> pathlib.Path:
-        """Writes the full interactive page, into a temporary file where no path is given."""
-        if self.over_chips:
-            raise ValueError("a search over chips has no page; print it, or see its table of boxes")
+        """Writes the full page, into a temporary file where no path is given."""
         page = _phaze.outcome_page(self._name, self._outcome.decode(), self._csv.decode())
         return show_page(page, path, open)
 

@@ -98,7 +98,9 @@ impl Judging<'_> {
                 part.physics.network.most_devices().is_some_and(|most| setup.request.devices > most)
             }
             (SEVERAL_MODELS, None) => at == 2 && setup.models.len() > 1,
-            (NO_SUCH_CHIP, None) => at == 1 && !self.fits(&self.least_given()),
+            (NO_SUCH_CHIP, None) => {
+                at == 1 && !self.fits(&setup.request.space.budget(), &self.least_given())
+            }
             _ => false,
         };
         require(holds, format!("{path}.reason"), reason, "another, or none")
@@ -131,7 +133,8 @@ impl Judging<'_> {
             (2, experts) => experts.as_ref().ok_or_else(wrong)?,
             _ => &setup.request.strategies,
         };
-        let (point, standings) = self.told_chip(&path, entry, space)?;
+        let budget = setup.request.space.budget();
+        let (point, standings) = self.told_chip(&path, entry, (space, &budget, &self.judge))?;
         if at < 2 {
             // Operators alone have no use for links, and take those that they are given.
             let (least, knobs) = (self.least_given(), ["stacks", "links"]);

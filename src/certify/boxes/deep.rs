@@ -21,6 +21,8 @@ use crate::search::chips::ChipEvaluator;
 use crate::search::chips::ChipOutcome;
 use crate::search::chips::ChipPoint;
 use crate::search::chips::Nearly;
+use crate::search::chips::NoWorse;
+use crate::search::chips::WithBudget;
 
 use super::super::claims::FalseClaim;
 use super::super::claims::equal;
@@ -59,11 +61,13 @@ pub fn solve(
                 if observer.stops() {
                     return Err(Unsolved::Stopped);
                 }
+                let objective = &problem;
                 let again = match claim.near {
-                    None => again(&problem, claim, row),
-                    Some((figure, limit)) => {
-                        again(&Nearly { objective: &problem, limit, figure }, claim, row)
+                    None => again(&WithBudget { objective, budget: claim.budget }, claim, row),
+                    Some((Some(figure), limit)) => {
+                        again(&Nearly { objective, limit, figure }, claim, row)
                     }
+                    Some((None, limit)) => again(&NoWorse { objective, limit }, claim, row),
                 };
                 observer.evaluated(&what, own.len() - at);
                 Ok(usize::from(again?))
@@ -161,7 +165,12 @@ fn place(evaluator: &ChipEvaluator, entry: &ChipEntry) -> ChipPoint {
 /// Told plans are the best on their chips.
 fn told(evaluator: &ChipEvaluator, outcome: &ChipOutcome) -> Result<(), Unsolved> {
     let near = outcome.near_winners.iter().map(|near| &near.entry);
-    for entry in outcome.winner.iter().chain(&outcome.top).chain(near) {
+    let why = outcome.why.iter().flat_map(|why| {
+        let near = why.near_winners.iter().map(|near| &near.entry);
+        let budgets = why.budgets.iter().filter_map(|under| under.entry.as_ref());
+        near.chain(budgets).chain(why.objectives.iter().map(|other| &other.entry))
+    });
+    for entry in outcome.winner.iter().chain(&outcome.top).chain(near).chain(why) {
         let point = place(evaluator, entry);
         for (model, result) in entry.results.iter().enumerate() {
             let best = evaluator.best(model, &point);

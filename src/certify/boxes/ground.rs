@@ -156,5 +156,6 @@ fn without_space(request: &Request<ChipSpace>) -> Request {
         exhaustive: request.exhaustive,
         power_cap_w: request.power_cap_w,
         baselines: Vec::new(),
+        why: false,
     }
 }

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use crate::hardware::chip::Budget;
 use crate::hardware::chip::CHIP_KNOBS;
 use crate::hardware::chip::ChipKnobs;
 use crate::plan::StrategySpace;
@@ -20,9 +21,11 @@ use crate::search::chips::ChipPoint;
 use crate::search::chips::ChipRegion;
 use crate::search::chips::NEARLY_PER_MILLE;
 use crate::search::chips::NearFigure;
+use crate::search::chips::NearWinner;
 use crate::search::chips::chip_facts;
+use crate::search::chips::counted_word;
 use crate::search::chips::limits;
-use crate::search::chips::nearly_as_good;
+use crate::search::chips::nearly_as_good_as;
 use crate::search::chips::sentences;
 use crate::strategy::Standing;
 
@@ -71,8 +74,11 @@ pub struct Claim {
     pub judge: Judge,
     /// Which models count.
     pub models: Vec<usize>,
-    /// The figure that is made small among chips nearly as good, and the worst value that is.
-    pub near: Option<(NearFigure, u128)>,
+    /// What chips may take.
+    pub budget: Budget,
+    /// The worst value that counts, where chips nearly as good are looked for, and the figure that is made
+    /// small among them; without one they are counted.
+    pub near: Option<(Option<NearFigure>, u128)>,
     /// The last of what is kept; `None` where fewer chips are kept than were asked for.
     pub worst: Option<Value>,
     /// What is kept, where it is told.
@@ -111,6 +117,7 @@ pub fn check(
     }
     verified.plans = judging.told()? + judging.baselines()?;
     judging.proof(&rows)?;
+    judging.counts(&rows)?;
     Ok(JudgedChips { verified, rows, claims })
 }
 
@@ -141,6 +148,11 @@ pub(super) struct Judging<'a> {
 }
 
 impl Judging<'_> {
+    /// Whether the search was ended early.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
     /// All that boxes must prove.
     fn claims(&self) -> Result<Vec<Claim>, FalseClaim> {
         let request = &self.question.setup.request;
@@ -159,6 +171,7 @@ impl Judging<'_> {
             proves: boxes_csv::OBJECTIVE.into(),
             judge: self.judge.clone(),
             models: everything.clone(),
+            budget: request.space.budget(),
             near: None,
             worst,
             kept,
@@ -166,27 +179,43 @@ impl Judging<'_> {
         if everything.len() > 1 {
             claims.extend(everything.iter().map(|&model| self.alone(model)));
         }
-        let Some(best) = values.first() else { return Ok(claims) };
-        let limit = nearly_as_good(best.first);
+        let Some((best, winner_at)) = values.first().zip(claims[0].kept.first().copied()) else {
+            return Ok(claims);
+        };
         for (at, near) in outcome.near_winners.iter().enumerate() {
             let path = format!("near_winners[{at}]");
-            equal(&format!("{path}.least"), &near.least, &NearFigure::ALL[at.min(2)])?;
-            let within = NEARLY_PER_MILLE as f64 / 1000.0;
-            equal(&format!("{path}.within"), &near.within, &within)?;
-            let worth = self.value_of(&near.entry)?.first;
-            require(worth <= limit, format!("{path}.entry.value"), worth, limit)?;
-            let point = self.point(&path, &near.entry)?;
-            let figure = self.figure(near.least, &point);
-            claims.push(Claim {
-                proves: near.least.word().into(),
-                judge: self.judge.clone(),
-                models: everything.clone(),
-                near: Some((near.least, limit)),
-                worst: figure.map(|first| Value { first, second: worth }),
-                kept: vec![point],
-            });
+            let expected = (NearFigure::ALL[at.min(2)], NEARLY_PER_MILLE);
+            let proves = near.least.word().to_owned();
+            claims.push(self.near_claim(&path, near, expected, (proves, best.first))?);
         }
+        claims.extend(self.why_claims((best.first, winner_at), &everything)?);
         Ok(claims)
+    }
+
+    /// That no chip takes less of a figure among those that are worse than the best by so little.
+    pub(super) fn near_claim(
+        &self,
+        path: &str,
+        near: &NearWinner,
+        (least, per_mille): (NearFigure, u128),
+        (proves, best): (String, u128),
+    ) -> Result<Claim, FalseClaim> {
+        equal(&format!("{path}.least"), &near.least, &least)?;
+        equal(&format!("{path}.within"), &near.within, &(per_mille as f64 / 1000.0))?;
+        let limit = nearly_as_good_as(best, per_mille);
+        let worth = self.value_of(&near.entry)?.first;
+        require(worth <= limit, format!("{path}.entry.value"), worth, limit)?;
+        let point = self.point(path, &near.entry)?;
+        let figure = self.figure(near.least, &point);
+        Ok(Claim {
+            proves,
+            judge: self.judge.clone(),
+            models: (0..self.question.setup.models.len()).collect(),
+            budget: self.question.setup.request.space.budget(),
+            near: Some((Some(near.least), limit)),
+            worst: figure.map(|first| Value { first, second: worth }),
+            kept: vec![point],
+        })
     }
 
     /// That no chip is better for a model alone than its own best.
@@ -203,6 +232,7 @@ impl Judging<'_> {
             proves: boxes_csv::model_alone(model),
             judge: Judge { stakes: vec![self.judge.stakes[model]], ..self.judge.clone() },
             models: vec![model],
+            budget: self.question.setup.request.space.budget(),
             near: None,
             // Of equal values, the area of the one that is kept is not told.
             worst: found.then_some(Value { first, second: 0 }),
@@ -228,13 +258,18 @@ impl Judging<'_> {
     }
 
     /// The value of a told chip, as its plans say; that these hold is judged apart.
-    fn value_of(&self, entry: &ChipEntry) -> Result<Value, FalseClaim> {
+    pub(super) fn value_of(&self, entry: &ChipEntry) -> Result<Value, FalseClaim> {
+        self.value_by(&self.judge, entry)
+    }
+
+    /// The same by another judge.
+    pub(super) fn value_by(&self, judge: &Judge, entry: &ChipEntry) -> Result<Value, FalseClaim> {
         let point = self.point("entry", entry)?;
         let standings: Vec<Standing> = self.held("entry", entry, &point)?;
         let taken = self
-            .footprint(&point)
+            .footprint(judge.objective, &point)
             .ok_or_else(|| FalseClaim::new("entry.chip", "a chip", "one that cannot be made"))?;
-        let merit = self.judge.merit(&standings, taken, Certainty::Fact);
+        let merit = judge.merit(&standings, taken, Certainty::Fact);
         Ok(Value { first: merit.value, second: merit.area })
     }
 
@@ -277,9 +312,13 @@ impl Judging<'_> {
             .collect()
     }
 
-    fn footprint(&self, point: &ChipPoint) -> Option<crate::search::Footprint> {
+    fn footprint(
+        &self,
+        objective: Objective,
+        point: &ChipPoint,
+    ) -> Option<crate::search::Footprint> {
         let setup = &self.question.setup;
-        setup.footprint(&setup.knobs(point))
+        setup.footprint_for(objective, &setup.knobs(point))
     }
 
     fn figure(&self, figure: NearFigure, point: &ChipPoint) -> Option<u128> {
@@ -315,7 +354,7 @@ impl Judging<'_> {
             .iter()
             .map(|&model| self.question.standing(model, &region.lo, &region.hi))
             .collect();
-        let taken = self.footprint(&region.lo)?;
+        let taken = self.footprint(claim.judge.objective, &region.lo)?;
         let merit = claim.judge.merit(&standings?, taken, Certainty::Bound);
         let worth = Value { first: merit.value, second: merit.area };
         match claim.near {
@@ -323,28 +362,34 @@ impl Judging<'_> {
             Some((figure, limit)) => {
                 // Two programs round bounds apart.
                 let raised = worth.first + worth.first / 500_000_000;
-                let first = self.figure(figure, &region.lo)?;
-                (raised <= limit).then_some(Value { first, second: worth.first })
+                let near = match figure {
+                    Some(figure) => {
+                        let first = self.figure(figure, &region.lo)?;
+                        Value { first, second: worth.first }
+                    }
+                    None => worth,
+                };
+                (raised <= limit).then_some(near)
             }
         }
     }
 
-    /// Whether the budget allows the chip at a point.
-    pub(super) fn fits(&self, point: &ChipPoint) -> bool {
+    /// Whether a budget allows the chip at a point.
+    pub(super) fn fits(&self, budget: &Budget, point: &ChipPoint) -> bool {
         let grid = &self.question.setup.grid;
-        grid.budget.allows(&grid.chip(point).chip(&grid.technology), &grid.technology)
+        budget.allows(&grid.chip(point).chip(&grid.technology), &grid.technology)
     }
 
     /// The chips of a box that the budget may allow: what a knob adds to the least chip alone, it adds to
     /// every other. `None` where it allows not even the least.
-    pub(super) fn allowed(&self, region: &ChipRegion) -> Option<ChipRegion> {
+    pub(super) fn allowed(&self, budget: &Budget, region: &ChipRegion) -> Option<ChipRegion> {
         let mut inner = *region;
         for (knob, last) in inner.hi.iter_mut().enumerate() {
             let least = region.lo;
             let allowed = |&place: &u16| {
                 let mut point = least;
                 point[knob] = place;
-                self.fits(&point)
+                self.fits(budget, &point)
             };
             *last = (least[knob]..=*last).take_while(allowed).last()?;
         }
@@ -353,7 +398,7 @@ impl Judging<'_> {
 
     /// Judges why a box is closed; whether that rests on an exact evaluation.
     fn row(&self, claim: &Claim, row: &Row) -> Result<bool, FalseClaim> {
-        let inner = self.allowed(&row.region);
+        let inner = self.allowed(&claim.budget, &row.region);
         let fits = inner.is_some();
         let region = &inner.unwrap_or(row.region);
         let not_better = |value: Value| {
@@ -361,8 +406,15 @@ impl Judging<'_> {
             let worst = claim.worst.map_or("anything".to_owned(), |worst| worst.first.to_string());
             require(enough, row.claim("value"), value.first, format!("less than {worst}"))
         };
+        // Chips that are counted need not be told apart from better ones, and counting may end early.
+        let counts = matches!(claim.near, Some((None, _)));
         let Some(why) = row.why else {
-            require(self.stopped, row.claim("why"), "open", "closed: nothing stopped the search")?;
+            require(
+                counts || self.stopped,
+                row.claim("why"),
+                "open",
+                "closed: nothing stopped the search",
+            )?;
             return Ok(false);
         };
         if why == Why::OverBudget {
@@ -409,7 +461,7 @@ impl Judging<'_> {
                 require(region.only().is_some(), row.claim("why"), "a point", "a box of several")?;
                 if let Why::Evaluated(value) | Why::Beaten(value) = why {
                     // Of the best chips themselves all but the last are better than the last.
-                    if !claim.kept.contains(&region.lo) {
+                    if !counts && !claim.kept.contains(&region.lo) {
                         not_better(value)?;
                     }
                     let least = bound.map_or(0, |bound| bound.first);
@@ -437,26 +489,27 @@ impl Judging<'_> {
         entries.extend(top.map(|(at, entry)| (format!("top[{at}]"), entry)));
         let near = outcome.near_winners.iter().enumerate();
         entries.extend(near.map(|(at, near)| (format!("near_winners[{at}].entry"), &near.entry)));
+        let budget = setup.request.space.budget();
         for (path, entry) in &entries {
-            self.told_chip(path, entry, &setup.request.strategies)?;
+            self.told_chip(path, entry, (&setup.request.strategies, &budget, &self.judge))?;
         }
         self.winner()?;
-        Ok(entries.len() * outcome.models.len())
+        Ok((entries.len() + self.told_why()?) * outcome.models.len())
     }
 
-    /// Judges what is told of a chip of the space, whose strategies were chosen from `space`; where it
-    /// stands, and how it trains every model.
+    /// Judges what is told of a chip of the space within a budget, whose strategies were chosen from
+    /// `space`, and its value; where it stands, and how it trains every model.
     pub(super) fn told_chip(
         &self,
         path: &str,
         entry: &ChipEntry,
-        space: &StrategySpace,
+        (space, budget, judge): (&StrategySpace, &Budget, &Judge),
     ) -> Result<(ChipPoint, Vec<Standing>), FalseClaim> {
         let setup = &self.question.setup;
         let point = self.point(path, entry)?;
         let grid = &setup.grid;
         let chip = grid.chip(&point).chip(&grid.technology);
-        let refused = grid.budget.check(&chip, &grid.technology).err();
+        let refused = budget.check(&chip, &grid.technology).err();
         let why = refused.map_or_else(String::new, |reason| reason.to_string());
         require(refused.is_none(), format!("{path}.chip"), "within the budget", why)?;
         let facts = chip_facts(setup, &point).ok_or_else(|| {
@@ -464,9 +517,9 @@ impl Judging<'_> {
         })?;
         equal(&format!("{path}.chip"), &entry.chip, &facts)?;
         let standings = self.held_from(path, entry, &point, space)?;
-        let taken = self.footprint(&point).unwrap_or_default();
-        let merit = self.judge.merit(&standings, taken, Certainty::Fact);
-        equal(&format!("{path}.value"), &entry.value, &self.judge.figure(merit.value))?;
+        let taken = self.footprint(judge.objective, &point).unwrap_or_default();
+        let merit = judge.merit(&standings, taken, Certainty::Fact);
+        equal(&format!("{path}.value"), &entry.value, &judge.figure(merit.value))?;
         Ok((point, standings))
     }
 
@@ -485,6 +538,7 @@ impl Judging<'_> {
             require(outcome.limited_by.is_empty(), "limited_by", "a list", "empty")?;
             let none = outcome.near_winners.is_empty();
             require(none, "near_winners", "a list", "empty")?;
+            require(outcome.why_it_wins.is_none(), "why_it_wins", "a sentence", "null")?;
             let names: Vec<&str> =
                 setup.request.models.iter().map(|model| model.name.as_str()).collect();
             let reason = match &outcome.proof.stopped_by {
@@ -497,6 +551,9 @@ impl Judging<'_> {
         let point = self.point("winner", winner)?;
         equal("binds", &outcome.binds, &sentences::bindings(&setup.grid, &point))?;
         equal("limited_by", &outcome.limited_by, &limits(winner))?;
+        let about = (outcome.binds.as_slice(), outcome.limited_by.as_slice());
+        let why = sentences::why_it_wins(winner, &outcome.baselines, about);
+        equal("why_it_wins", &outcome.why_it_wins, &Some(why))?;
         let all = self.stopped || outcome.near_winners.len() == NearFigure::ALL.len();
         let n = outcome.near_winners.len();
         require(all, "near_winners.length", n, NearFigure::ALL.len())?;
@@ -527,7 +584,8 @@ impl Judging<'_> {
             .map(|row| row.region.volume())
             .sum();
         let open_points = u64::try_from(open).unwrap_or(u64::MAX);
-        let any_open = rows.iter().any(|row| row.why.is_none());
+        let counting = counted_word();
+        let any_open = rows.iter().any(|row| row.why.is_none() && row.proves != counting);
         let settled = self.stopped || !any_open;
         require(settled, "proof.stopped_by", "null", "boxes are open")?;
         let points = u64::try_from(self.question.setup.request.space.points()).unwrap_or(u64::MAX);

@@ -10,6 +10,7 @@ mod ground;
 mod judged;
 mod rows;
 mod tile;
+mod why;
 
 pub use ground::ChipQuestion;
 pub use judged::JudgedChips;

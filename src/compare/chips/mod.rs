@@ -4,6 +4,7 @@
 mod baselines;
 mod operators;
 mod parts;
+mod why;
 
 pub use baselines::Comparison;
 pub use baselines::N_OF_SPACE;
@@ -23,6 +24,7 @@ pub use parts::RealPart;
 pub use parts::Takes;
 pub use parts::USUAL_PARTS;
 pub use parts::winner_is;
+pub use why::why_it_wins;
 
 use crate::search::Certainty;
 use crate::search::Judge;
@@ -80,6 +82,11 @@ pub fn chip_outcome(
         limited_by: winner.as_ref().map_or_else(Vec::new, limits),
         top: if setup.request.top > 1 { entries } else { Vec::new() },
         near_winners: near.collect(),
+        why_it_wins: winner.as_ref().map(|winner| {
+            let binds = sentences::bindings(&setup.grid, &kept[0].point);
+            sentences::why_it_wins(winner, &[], (&binds, &limits(winner)))
+        }),
+        why: None,
         baselines: Vec::new(),
         comparisons_stopped_by: None,
         proof: proof(evaluator, survey, stopped_by),
@@ -118,7 +125,11 @@ pub fn with_baselines(
         winner: best.point,
         standings: best.found.iter().map(|chosen| chosen.standing).collect(),
     };
-    ChipOutcome { baselines: comparison.baselines(parts, observer), ..outcome }
+    let baselines = comparison.baselines(parts, observer);
+    let about = (outcome.binds.as_slice(), outcome.limited_by.as_slice());
+    let why_it_wins =
+        outcome.winner.as_ref().map(|winner| sentences::why_it_wins(winner, &baselines, about));
+    ChipOutcome { baselines, why_it_wins, ..outcome }
 }
 
 fn told(evaluator: &ChipEvaluator, survey: &ChipSurvey, point: &ChipPoint) -> Option<ChipEntry> {
@@ -141,7 +152,7 @@ fn entry(
         standings.push(best.chosen.standing);
         results.push(evaluator.planner(model, point).result(&chip, &best));
     }
-    let taken = setup.footprint(&setup.knobs(point))?;
+    let taken = setup.footprint_for(judge.objective, &setup.knobs(point))?;
     let merit = judge.merit(&standings, taken, Certainty::Fact);
     let value = judge.figure(merit.value);
     Some((ChipEntry { chip: chip_facts(setup, point)?, value, results }, standings))

@@ -36,7 +36,7 @@ pub struct ByObjective<'a> {
 impl ByObjective<'_> {
     fn footprint(&self, point: &ChipPoint) -> Option<Footprint> {
         let setup = self.evaluator.setup;
-        setup.footprint(&setup.knobs(point))
+        setup.footprint_for(self.judge.objective, &setup.knobs(point))
     }
 
     fn value(&self, standings: &[Standing], taken: Footprint, certainty: Certainty) -> Value {

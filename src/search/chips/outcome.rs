@@ -10,11 +10,13 @@ use serde::Serialize;
 
 use crate::hardware::chip::ChipSpace;
 use crate::search::ModelFacts;
+use crate::search::Objective;
 use crate::search::Request;
 use crate::search::Share;
 use crate::strategy::result::ModelResult;
 
 use super::near::NearFigure;
+use super::why::Limited;
 
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +46,10 @@ pub struct ChipOutcome {
     pub near_winners: Vec<NearWinner>,
     /// What the winner is compared with.
     pub baselines: Vec<ChipBaseline>,
+    /// Why it wins, in a sentence.
+    pub why_it_wins: Option<String>,
+    /// How the winner changes with what is asked, where that was asked for.
+    pub why: Option<WhyItWins>,
     /// What ended comparisons early, where the search itself had ended.
     pub comparisons_stopped_by: Option<String>,
     /// Why the winner is believed.
@@ -129,6 +135,63 @@ pub struct NearWinner {
     pub within: f64,
     pub entry: ChipEntry,
     /// Boxes that prove it.
+    pub certificate_entries: usize,
+}
+
+/// How the winner changes with what is asked; each best is proved by boxes of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WhyItWins {
+    /// Chips worse by at most 1 and by at most 5 % that take less.
+    pub near_winners: Vec<NearWinner>,
+    /// How many chips are nearly as good.
+    pub counted: Counted,
+    /// The best with more or less of each budget.
+    pub budgets: Vec<UnderBudget>,
+    /// The winners of other objectives.
+    pub objectives: Vec<ByObjectiveOther>,
+}
+
+/// How many chips are worse by at most a part.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct Counted {
+    pub within: f64,
+    /// Chips that were looked at one by one.
+    pub at_least: u64,
+    /// The same, and all chips of boxes that were not looked into.
+    pub at_most: u64,
+    pub certificate_entries: usize,
+}
+
+/// The best chip under a budget of which one limit is changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct UnderBudget {
+    pub limited: Limited,
+    pub percent: i64,
+    /// In mm², W or dollars.
+    pub limit: f64,
+    /// How many times better it is than the winner; `None` where nothing fits.
+    pub ratio: Option<f64>,
+    /// `None` where it is the winner itself, or nothing fits.
+    pub entry: Option<ChipEntry>,
+    /// Boxes that prove it; none where a smaller budget still allows the winner.
+    pub certificate_entries: usize,
+}
+
+/// The winner of another objective.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct ByObjectiveOther {
+    pub objective: Objective,
+    /// Its value is that of this objective.
+    pub entry: ChipEntry,
+    /// What the winner of the request is worth by this objective.
+    pub winner_value: f64,
     pub certificate_entries: usize,
 }
 

@@ -8,10 +8,13 @@ use crate::hardware::chip::CHIP_KNOBS;
 use crate::hardware::chip::ChipGrid;
 use crate::hardware::chip::N_CHIP_KNOBS;
 use crate::hardware::chip::OverBudget;
+use crate::search::Share;
 use crate::search::boxes::Closed;
 
 use super::ChipPoint;
 use super::outcome::Binding;
+use super::outcome::ChipBaseline;
+use super::outcome::ChipEntry;
 use super::outcome::ClosedBy;
 
 /// What a proof says of the whole grid.
@@ -99,6 +102,63 @@ fn refused_by(grid: &ChipGrid, budget: &Budget, point: &ChipPoint) -> &'static s
         Err(OverBudget::Price { .. }) => "price",
         Err(OverBudget::Area { .. } | OverBudget::Beyond) => "area",
     }
+}
+
+/// Why a chip wins: what it has that others lack, what refuses more, where its time goes.
+pub fn why_it_wins(
+    winner: &ChipEntry,
+    baselines: &[ChipBaseline],
+    (binds, limited_by): (&[Binding], &[Share]),
+) -> String {
+    let mut said: Vec<String> =
+        baselines.iter().take(2).filter_map(|b| beside(winner, b)).collect();
+    let refusals = [
+        ("tdp", "watts refuse"),
+        ("area", "the die is too small for"),
+        ("edge", "the die has no edge for"),
+        ("price", "the price refuses"),
+        ("clock", "no supply reaches"),
+    ];
+    for (by, refused) in refusals {
+        let knobs: Vec<&str> =
+            binds.iter().filter(|bind| bind.by == by).map(|bind| bind.knob.as_str()).collect();
+        if !knobs.is_empty() {
+            said.push(format!("{refused} more {}", knobs.join(", ")));
+        }
+    }
+    let mut shares: Vec<&Share> = limited_by.iter().filter(|share| share.share >= 0.05).collect();
+    shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let shares = shares.iter().take(3);
+    let shares: Vec<String> =
+        shares.map(|share| format!("{} {:.0} %", share.what, share.share * 100.0)).collect();
+    if !shares.is_empty() {
+        said.push(format!("of its time {}", shares.join(", ")));
+    }
+    format!("{}.", said.join("; "))
+}
+
+/// A winner beside a baseline of the space, in a clause.
+fn beside(winner: &ChipEntry, baseline: &ChipBaseline) -> Option<String> {
+    let (entry, ratio) = (baseline.entry.as_ref()?, baseline.winner_is?.by_objective?);
+    let differ: Vec<String> = CHIP_KNOBS
+        .iter()
+        .filter_map(|knob| {
+            let (ours, theirs) =
+                (winner.chip.knobs.get(knob.name)?, entry.chip.knobs.get(knob.name)?);
+            (ours != theirs).then(|| format!("{} {ours}, not {theirs}", knob.name))
+        })
+        .collect();
+    Some(match ratio {
+        _ if differ.is_empty() => format!("`{}` would choose the same chip", baseline.name),
+        ratio if ratio < 1.005 => {
+            format!("the chip of `{}` is as good to half a percent", baseline.name)
+        }
+        ratio => format!(
+            "{ratio:.2} times better than the chip of `{}`: {}",
+            baseline.name,
+            differ.join(", ")
+        ),
+    })
 }
 
 /// Why nothing was found on any chip of a grid.

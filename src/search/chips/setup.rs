@@ -17,6 +17,7 @@ use crate::hardware::technology::Constant;
 use crate::hardware::technology::Technology;
 use crate::model::Model;
 use crate::search::Footprint;
+use crate::search::Objective;
 use crate::search::Request;
 
 use super::ChipPoint;
@@ -132,10 +133,14 @@ impl ChipSetup {
         Carbon::of(&package, figures.tdp.total(), technology)
     }
 
-    /// All that objectives ask of a chip; `None` where it cannot be made.
+    /// All that the objective asks of a chip; `None` where it cannot be made.
     pub fn footprint(&self, chip: &ChipKnobs) -> Option<Footprint> {
+        self.footprint_for(self.request.objective, chip)
+    }
+
+    /// The same of another objective.
+    pub fn footprint_for(&self, objective: Objective, chip: &ChipKnobs) -> Option<Footprint> {
         let figures = self.figures(chip)?;
-        let objective = self.request.objective;
         let cents = || self.ownership(chip, &figures).total().0;
         let grams = || self.carbon(chip, &figures).total();
         Some(Footprint {

@@ -105,7 +105,12 @@ fn nearly(
 
 /// The worst value that is nearly as good as the best.
 pub fn nearly_as_good(best: u128) -> u128 {
-    best.saturating_add(best / 1000 * NEARLY_PER_MILLE)
+    nearly_as_good_as(best, NEARLY_PER_MILLE)
+}
+
+/// The worst value that is worse than the best by at most so many thousandths.
+pub fn nearly_as_good_as(best: u128, per_mille: u128) -> u128 {
+    best.saturating_add(best / 1000 * per_mille)
 }
 
 /// How all models are compared; own bests are not known yet.

@@ -2,6 +2,9 @@
 //! and where chips may be a little worse. Every answer is found by the same walk and proved by its own
 //! boxes; times that are known are not found again.
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -265,51 +268,14 @@ pub fn survey_why(
     observer: &dyn Observer,
 ) -> Option<WhySurvey> {
     let setup = evaluator.setup;
-    let best = survey.walk.kept.first()?;
-    let models: Vec<usize> = (0..setup.models.len()).collect();
-    let of = |judge| ByObjective { evaluator, models: models.clone(), judge };
-    let problem = of(&survey.judge);
+    let models = (0..setup.models.len()).collect();
+    let problem = ByObjective { evaluator, models, judge: &survey.judge };
     let whole = ChipRegion::whole(setup.grid.lens());
-    let near = OTHER_NEAR_PER_MILLE.into_iter().flat_map(|per_mille| {
-        NearFigure::ALL.into_iter().map(move |figure| (per_mille, figure))
-    });
-    let near = near.map(|(per_mille, figure)| {
-        let limit = nearly_as_good_as(best.value.first, per_mille);
-        let near = Nearly { objective: &problem, limit, figure };
-        let value = near.evaluated(&best.point);
-        let known = value.map(|value| Kept { value, ..best.clone() }).into_iter().collect();
-        (per_mille, figure, walk(&near, whole, (1, known), &near_word(figure, per_mille), observer))
-    });
-    let near: Vec<(u128, NearFigure, ChipWalk)> = near.collect();
-    let budgets = BudgetStep::all(&setup.grid.budget).into_iter().map(|step| {
-        let other = WithBudget { objective: &problem, budget: step.budget };
-        let fits = other.fits(&best.point);
-        if fits && step.percent < 0 {
-            return (step, None);
-        }
-        let known = if fits { vec![best.clone()] } else { Vec::new() };
-        (step, Some(walk(&other, whole, (1, known), &step.word(), observer)))
-    });
-    let budgets: Vec<(BudgetStep, Option<ChipWalk>)> = budgets.collect();
-    let objectives = other_objectives(setup.request.objective, models.len());
-    let objectives = objectives.into_iter().map(|(name, objective)| {
-        let judge = Judge { objective, ..survey.judge.clone() };
-        let walked = {
-            let problem = of(&judge);
-            let known = match problem.evaluate(&best.point, None) {
-                Evaluation::Found(value, _) => vec![Kept { value, ..best.clone() }],
-                _ => Vec::new(),
-            };
-            walk(&problem, whole, (1, known), name, observer)
-        };
-        (name, judge, walked)
-    });
-    let objectives: Vec<(&'static str, Judge, ChipWalk)> = objectives.collect();
-    let limit = nearly_as_good_as(best.value.first, COUNTED_PER_MILLE);
-    let counting = Counting { observer, looks: std::sync::atomic::AtomicUsize::new(0) };
-    let no_worse = NoWorse { objective: &problem, limit };
-    let word = counted_word();
-    let counted = walk(&no_worse, whole, (usize::MAX, Vec::new()), &word, &counting);
+    let around = Around { problem, best: survey.walk.kept.first()?, whole, observer };
+    let near = around.near();
+    let budgets = around.budgets();
+    let objectives = around.objectives();
+    let counted = around.counted();
     let complete = near.iter().all(|(.., walk)| walk.complete())
         && budgets.iter().all(|(_, walk)| walk.as_ref().is_none_or(ChipWalk::complete))
         && objectives.iter().all(|(.., walk)| walk.complete())
@@ -317,10 +283,76 @@ pub fn survey_why(
     Some(WhySurvey { near, counted, budgets, objectives, complete })
 }
 
+/// The best chip, and what it was the best of.
+struct Around<'a> {
+    problem: ByObjective<'a>,
+    best: &'a Kept<N_CHIP_KNOBS, Vec<Chosen>>,
+    whole: ChipRegion,
+    observer: &'a dyn Observer,
+}
+
+impl Around<'_> {
+    fn near(&self) -> Vec<(u128, NearFigure, ChipWalk)> {
+        let each = OTHER_NEAR_PER_MILLE.into_iter();
+        let each = each.flat_map(|part| NearFigure::ALL.map(|figure| (part, figure)));
+        each.map(|(part, figure)| {
+            let limit = nearly_as_good_as(self.best.value.first, part);
+            let near = Nearly { objective: &self.problem, limit, figure };
+            let value = near.evaluated(&self.best.point);
+            let known = value.map(|value| Kept { value, ..self.best.clone() });
+            let known = (1, known.into_iter().collect());
+            let walked = walk(&near, self.whole, known, &near_word(figure, part), self.observer);
+            (part, figure, walked)
+        })
+        .collect()
+    }
+
+    fn budgets(&self) -> Vec<(BudgetStep, Option<ChipWalk>)> {
+        let steps = BudgetStep::all(&self.problem.evaluator.setup.grid.budget).into_iter();
+        steps
+            .map(|step| {
+                let other = WithBudget { objective: &self.problem, budget: step.budget };
+                let fits = other.fits(&self.best.point);
+                if fits && step.percent < 0 {
+                    return (step, None);
+                }
+                let known = if fits { vec![self.best.clone()] } else { Vec::new() };
+                let walked = walk(&other, self.whole, (1, known), &step.word(), self.observer);
+                (step, Some(walked))
+            })
+            .collect()
+    }
+
+    fn objectives(&self) -> Vec<(&'static str, Judge, ChipWalk)> {
+        let ByObjective { evaluator, models, judge } = &self.problem;
+        let others = other_objectives(judge.objective, models.len()).into_iter();
+        others
+            .map(|(name, objective)| {
+                let judge = Judge { objective, ..(*judge).clone() };
+                let problem = ByObjective { evaluator, models: models.clone(), judge: &judge };
+                let known = match problem.evaluate(&self.best.point, None) {
+                    Evaluation::Found(value, _) => vec![Kept { value, ..self.best.clone() }],
+                    Evaluation::Beyond | Evaluation::Nothing => Vec::new(),
+                };
+                let walked = walk(&problem, self.whole, (1, known), name, self.observer);
+                (name, judge, walked)
+            })
+            .collect()
+    }
+
+    fn counted(&self) -> ChipWalk {
+        let limit = nearly_as_good_as(self.best.value.first, COUNTED_PER_MILLE);
+        let counting = Counting { observer: self.observer, looks: AtomicUsize::new(0) };
+        let no_worse = NoWorse { objective: &self.problem, limit };
+        let all = (usize::MAX, Vec::new());
+        walk(&no_worse, self.whole, all, &counted_word(), &counting)
+    }
+}
+
 /// Ends a walk after so many looks at what is known, which are the same on every machine.
 struct Counting<'a> {
     observer: &'a dyn Observer,
-    looks: std::sync::atomic::AtomicUsize,
+    looks: AtomicUsize,
 }
 
 impl Observer for Counting<'_> {
@@ -328,11 +360,11 @@ impl Observer for Counting<'_> {
         self.observer.begins(what);
     }
     fn evaluated(&self, what: &str, left: usize) {
-        self.looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.looks.fetch_add(1, Ordering::Relaxed);
         self.observer.evaluated(what, left);
     }
     fn stops(&self) -> bool {
-        self.looks.load(std::sync::atomic::Ordering::Relaxed) >= MOST_LOOKS || self.observer.stops()
+        self.looks.load(Ordering::Relaxed) >= MOST_LOOKS || self.observer.stops()
     }
 }
 

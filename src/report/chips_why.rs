@@ -1,0 +1,70 @@
+//! How the best chip changes with what is asked, on a terminal.
+
+use std::io;
+use std::io::Write;
+
+use super::chips::chip_line;
+use super::outcome::value;
+use super::quantity::grouped;
+use super::quantity::percent;
+use crate::search::chips::ChipOutcome;
+use crate::search::chips::Limited;
+use crate::search::chips::UnderBudget;
+use crate::search::chips::WhyItWins;
+
+/// Chips within 1 and 5 %, how many there are, other budgets, other objectives.
+pub fn text(outcome: &ChipOutcome, why: &WhyItWins, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "Within 1 and 5 % of the best, each proved")?;
+    for near in &why.near_winners {
+        let chip = &near.entry.chip;
+        let head = format!("{} within {}", near.least.word(), percent(near.within));
+        let takes = format!("{:.0} mm², {:.0} W, ${:.0}", chip.die_mm2, chip.tdp_w, chip.cost_usd);
+        writeln!(out, "  {head:<22}{takes}")?;
+        writeln!(out, "  {:<22}{}", "", chip_line(chip))?;
+    }
+    let counted = &why.counted;
+    let many = if counted.at_least == counted.at_most {
+        format!("{} chips", grouped(counted.at_least))
+    } else {
+        format!("{} to {} chips", grouped(counted.at_least), grouped(counted.at_most))
+    };
+    writeln!(out, "  {many} lie within {}\n", percent(counted.within))?;
+    writeln!(out, "With more or less of each budget, each proved (times the winner's value)")?;
+    for under in &why.budgets {
+        budget(under, out)?;
+    }
+    writeln!(out)?;
+    if why.objectives.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "The winners of other objectives, and what this one is worth by them")?;
+    for other in &why.objectives {
+        let models = outcome.models.len();
+        let [best, ours] = [other.entry.value, other.winner_value]
+            .map(|worth| value(other.objective, models, worth));
+        writeln!(out, "  {best:<34}this one: {ours}")?;
+        writeln!(out, "    {}", chip_line(&other.entry.chip))?;
+    }
+    writeln!(out)
+}
+
+fn budget(under: &UnderBudget, out: &mut dyn Write) -> io::Result<()> {
+    let limit = limit(under.limited, under.limit);
+    let head = format!("{} {:+} %", under.limited.word(), under.percent);
+    let chip = match (&under.entry, under.ratio) {
+        (Some(entry), _) => chip_line(&entry.chip),
+        (None, Some(_)) => "the same chip".to_owned(),
+        (None, None) => "nothing fits".to_owned(),
+    };
+    let ratio = under.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.4}"));
+    writeln!(out, "  {head:<14}{limit:>10}{ratio:>9}  {chip}")
+}
+
+/// A limit in its unit.
+pub fn limit(limited: Limited, amount: f64) -> String {
+    match limited {
+        Limited::Area => format!("{amount:.0} mm²"),
+        Limited::Tdp => format!("{amount:.0} W"),
+        Limited::Price => format!("${amount:.0}"),
+    }
+}
