@@ -185,6 +185,12 @@ pub struct Asked {
     /// Tell how the best chip changes with the budget, the objective and how much worse it may be
     #[arg(long)]
     why: bool,
+    /// Compare the best chip with the best of N drawn at random, each trained in its best way
+    #[arg(long, value_name = "N")]
+    spotlight: Option<u64>,
+    /// Tell the best chip where every assumed constant of the technology is 30 % less or more
+    #[arg(long)]
+    robust: bool,
     /// Leave out designs whose devices draw more than this on average
     #[arg(long, value_name = "WATTS")]
     power_cap: Option<f64>,
@@ -421,6 +427,8 @@ impl Asked {
         search.power_cap_w = self.power_cap;
         search.baselines = (!self.baseline.is_empty()).then(|| self.baseline.clone());
         search.why = self.why.then_some(true);
+        search.spotlight = self.spotlight;
+        search.robust = self.robust.then_some(true);
         let chip = &mut file.chip;
         chip.process_nm = self.chip.process;
         chip.memory.clone_from(&self.chip.memory);

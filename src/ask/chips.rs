@@ -18,10 +18,13 @@ use crate::report::chip_page::SavedChips;
 use crate::search;
 use crate::search::Memory;
 use crate::search::Observer;
+use crate::search::chips::ByObjective;
 use crate::search::chips::ChipBaseline;
 use crate::search::chips::ChipEvaluator;
 use crate::search::chips::ChipOutcome;
 use crate::search::chips::ChipSetup;
+use crate::search::chips::ChipSurvey;
+use crate::search::chips::Ended;
 
 /// What a search over chips ended with: what `outcome.json` and `boxes.csv` hold.
 #[derive(Clone, Debug)]
@@ -68,9 +71,23 @@ pub fn answer(
         why = asked.and_then(|()| search::chips::survey_why(&evaluator, &survey, watcher));
         outcome.why = why.as_ref().and_then(|why| compare::chips::why_it_wins(found, why));
         why = why.filter(|why| why.complete);
+        let samples = setup.request.spotlight.filter(|_| outcome.winner.is_some());
+        let problem = problem_of(&evaluator, &survey);
+        let drawn =
+            samples.map(|n| search::chips::best_of_samples(&problem, n, watcher).map(|p| (n, p)));
+        let (drawn, undrawn) = told(drawn);
+        outcome.spotlight = drawn.map(|(n, best)| compare::chips::spotlight(found, n, best));
+        let winner = survey.walk.kept.first().filter(|_| setup.request.robust);
+        let turned = winner.map(|winner| {
+            let judged = (&survey.judge, winner);
+            let found = search::chips::survey_robust(&evaluator, judged, watcher)?;
+            Ok(compare::chips::under_assumptions((&survey.judge, winner.point), &found))
+        });
+        let (turned, unturned) = told(turned);
+        outcome.robust = turned;
         let left_out = |one: &ChipBaseline| one.reason.as_deref() == Some(STOPPED);
         let untold = setup.request.why && outcome.winner.is_some() && why.is_none();
-        let stopped = untold || outcome.baselines.iter().any(left_out);
+        let stopped = untold || undrawn || unturned || outcome.baselines.iter().any(left_out);
         outcome.comparisons_stopped_by = stopped.then(|| reason().to_owned());
     }
     watcher.finish();
@@ -83,6 +100,21 @@ pub fn answer(
     }
     let boxes = String::from_utf8(boxes).expect("a table is text");
     Ok(SearchedChips { outcome, boxes, interrupted })
+}
+
+/// All models of a request on its chips, compared as they were.
+fn problem_of<'a>(evaluator: &'a ChipEvaluator<'a>, survey: &'a ChipSurvey) -> ByObjective<'a> {
+    let models = (0..evaluator.setup.models.len()).collect();
+    ByObjective { evaluator, models, judge: &survey.judge }
+}
+
+/// What was found of what was asked for, and whether that was ended early.
+fn told<T>(asked: Option<Result<T, Ended>>) -> (Option<T>, bool) {
+    match asked {
+        None => (None, false),
+        Some(Ok(found)) => (Some(found), false),
+        Some(Err(Ended)) => (None, true),
+    }
 }
 
 impl SearchedChips {

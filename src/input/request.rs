@@ -136,6 +136,8 @@ pub struct SearchTable {
     pub power_cap_w: Option<f64>,
     pub baselines: Option<Vec<String>>,
     pub why: Option<bool>,
+    pub spotlight: Option<u64>,
+    pub robust: Option<bool>,
 }
 
 /// Takes each field of `$over` where it is set, else that of `$under`.
@@ -176,7 +178,7 @@ impl RequestFile {
         overlay!(self.chip, under.chip; process_nm, precision, memory, tdp_w, price_usd, network,
             margin, volume, usd_per_kwh, years, usd_per_gb_per_s);
         overlay!(self.search, under.search; objective, combine, top, pareto, exhaustive, power_cap_w,
-            baselines, why);
+            baselines, why, spotlight, robust);
         under
     }
 
@@ -235,6 +237,8 @@ impl RequestFile {
         let of_chips = [
             ("baselines", self.search.baselines.is_some()),
             ("why", self.search.why == Some(true)),
+            ("spotlight", self.search.spotlight.is_some()),
+            ("robust", self.search.robust == Some(true)),
         ];
         if let Some((key, _)) = of_chips.into_iter().find(|(_, is_set)| *is_set) {
             let field = Field::new(file, &format!("search.{key}"));
@@ -327,6 +331,8 @@ impl RequestFile {
             power_cap_w: search.power_cap_w,
             baselines: self.baselines(file, read)?,
             why: search.why.unwrap_or(false),
+            spotlight: search.spotlight,
+            robust: search.robust.unwrap_or(false),
         })
     }
 

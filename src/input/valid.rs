@@ -78,6 +78,9 @@ fn sensible<S>(request: Request<S>, file: &str) -> Result<Request<S>, InputError
     if let Some(Source { name, text }) = &request.efficiency {
         check.source("efficiency", name, text.is_some())?;
     }
+    if let Some(samples) = request.spotlight {
+        check.field("search.spotlight").whole(samples, 1, 10_000_000)?;
+    }
     for Source { name, text } in &request.baselines {
         check.source("search.baselines", name, text.is_some())?;
     }

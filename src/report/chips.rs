@@ -58,6 +58,12 @@ pub fn text(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     if let Some(why) = &outcome.why {
         super::chips_why::text(outcome, why, out)?;
     }
+    if let Some(drawn) = &outcome.spotlight {
+        super::chips_why::spotlight(drawn, out)?;
+    }
+    if let Some(robust) = &outcome.robust {
+        super::chips_why::robust(robust, out)?;
+    }
     best(outcome, out)?;
     proof(outcome, out)?;
     limits(outcome, out)

@@ -9,6 +9,8 @@ use super::quantity::grouped;
 use super::quantity::percent;
 use crate::search::chips::ChipOutcome;
 use crate::search::chips::Limited;
+use crate::search::chips::Sampled;
+use crate::search::chips::UnderAssumption;
 use crate::search::chips::UnderBudget;
 use crate::search::chips::WhyItWins;
 
@@ -44,6 +46,42 @@ pub fn text(outcome: &ChipOutcome, why: &WhyItWins, out: &mut dyn Write) -> io::
             .map(|worth| value(other.objective, models, worth));
         writeln!(out, "  {best:<34}this one: {ours}")?;
         writeln!(out, "    {}", chip_line(&other.entry.chip))?;
+    }
+    writeln!(out)
+}
+
+/// The best of chips drawn at random, beside the winner.
+pub fn spotlight(drawn: &Sampled, out: &mut dyn Write) -> io::Result<()> {
+    let samples = grouped(drawn.samples);
+    match (&drawn.entry, drawn.winner_is) {
+        (Some(entry), Some(ratio)) => {
+            let head = format!("The best of {samples} chips drawn at random: the winner is");
+            writeln!(out, "{head} {ratio:.4} times better")?;
+            writeln!(out, "  {}\n", chip_line(&entry.chip))
+        }
+        _ => writeln!(out, "On none of {samples} chips drawn at random a plan fits\n"),
+    }
+}
+
+/// The winners under other assumptions, the most different first.
+pub fn robust(all: &[UnderAssumption], out: &mut dyn Write) -> io::Result<()> {
+    let same = all.iter().filter(|under| under.same).count();
+    let head = format!(
+        "Under {} other assumptions (each \u{b1}30 %) the same chip wins {same} times",
+        all.len()
+    );
+    writeln!(out, "{head}; else what the best then is worth, times this one")?;
+    for under in all.iter().filter(|under| !under.same) {
+        let ratio = match (under.ratio, &under.knobs) {
+            (Some(ratio), _) => format!("{ratio:.4}"),
+            (None, Some(_)) => "over budget".to_owned(),
+            (None, None) => "nothing fits".to_owned(),
+        };
+        let change = format!("{} {:+} %", under.constant, under.percent);
+        let knobs = under.knobs.iter().flatten();
+        let knobs: Vec<String> = knobs.map(|(name, value)| format!("{name} {value}")).collect();
+        writeln!(out, "  {change:<42}{ratio:>12}")?;
+        writeln!(out, "    {}", knobs.join(", "))?;
     }
     writeln!(out)
 }

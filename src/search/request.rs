@@ -81,6 +81,12 @@ pub struct Request<S = DesignSpace> {
     /// much worse it may be.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub why: bool,
+    /// How many chips are drawn at random, to be compared with the best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spotlight: Option<u64>,
+    /// Whether the best searched chip is told for other values of every assumed constant.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub robust: bool,
 }
 
 /// A model to train.

@@ -5,12 +5,14 @@ use rayon::prelude::*;
 
 use crate::compare::STOPPED;
 use crate::compare::chips::Comparison;
+use crate::compare::chips::under_assumptions;
 use crate::hardware::chip::CHIP_KNOBS;
 use crate::hardware::chip::N_CHIP_KNOBS;
 use crate::search::Observer;
 use crate::search::boxes::BoxProblem;
 use crate::search::boxes::Corner;
 use crate::search::boxes::Evaluation;
+use crate::search::boxes::Kept;
 use crate::search::boxes::Value;
 use crate::search::boxes::Why;
 use crate::search::boxes::trimmed;
@@ -23,6 +25,8 @@ use crate::search::chips::ChipPoint;
 use crate::search::chips::Nearly;
 use crate::search::chips::NoWorse;
 use crate::search::chips::WithBudget;
+use crate::search::chips::best_of_samples;
+use crate::search::chips::survey_robust;
 
 use super::super::claims::FalseClaim;
 use super::super::claims::equal;
@@ -79,6 +83,7 @@ pub fn solve(
     }
     told(&evaluator, outcome)?;
     compared(&evaluator, question, outcome, observer)?;
+    drawn_and_turned(&evaluator, question, outcome, observer)?;
     Ok(solved)
 }
 
@@ -148,6 +153,34 @@ fn compared(
             continue;
         }
         equal(&format!("baselines[{at}]"), said, found)?;
+    }
+    Ok(())
+}
+
+/// Chips are drawn and assumptions turned once more.
+fn drawn_and_turned(
+    evaluator: &ChipEvaluator,
+    question: &ChipQuestion,
+    outcome: &ChipOutcome,
+    observer: &dyn Observer,
+) -> Result<(), Unsolved> {
+    let judge = judge(question, &outcome.models);
+    let models: Vec<usize> = (0..outcome.models.len()).collect();
+    let problem = ByObjective { evaluator, models, judge: &judge };
+    if let Some(told) = &outcome.spotlight {
+        let best = best_of_samples(&problem, told.samples, observer);
+        let best = best.map_err(|_| Unsolved::Stopped)?;
+        let said = told.entry.as_ref().map(|entry| place(evaluator, entry));
+        require(best == said, "spotlight.entry", "a chip", "another was drawn that is better")?;
+    }
+    let (Some(told), Some(winner)) = (&outcome.robust, &outcome.winner) else { return Ok(()) };
+    let at = place(evaluator, winner);
+    let Evaluation::Found(value, found) = problem.evaluate(&at, None) else { return Ok(()) };
+    let kept = Kept { point: at, value, found };
+    let again = survey_robust(evaluator, (&judge, &kept), observer);
+    let again = under_assumptions((&judge, at), &again.map_err(|_| Unsolved::Stopped)?);
+    for (at, (said, found)) in told.iter().zip(&again).enumerate() {
+        equal(&format!("robust[{at}]"), said, found)?;
     }
     Ok(())
 }

@@ -157,5 +157,7 @@ fn without_space(request: &Request<ChipSpace>) -> Request {
         power_cap_w: request.power_cap_w,
         baselines: Vec::new(),
         why: false,
+        spotlight: None,
+        robust: false,
     }
 }

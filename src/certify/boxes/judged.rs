@@ -118,6 +118,8 @@ pub fn check(
     verified.plans = judging.told()? + judging.baselines()?;
     judging.proof(&rows)?;
     judging.counts(&rows)?;
+    judging.robust()?;
+    verified.plans += judging.sampled()? * outcome.models.len();
     Ok(JudgedChips { verified, rows, claims })
 }
 

@@ -8,6 +8,7 @@ mod compared;
 pub mod deep;
 mod ground;
 mod judged;
+mod robust;
 mod rows;
 mod tile;
 mod why;

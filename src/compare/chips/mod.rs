@@ -4,6 +4,7 @@
 mod baselines;
 mod operators;
 mod parts;
+mod robust;
 mod why;
 
 pub use baselines::Comparison;
@@ -24,6 +25,8 @@ pub use parts::RealPart;
 pub use parts::Takes;
 pub use parts::USUAL_PARTS;
 pub use parts::winner_is;
+pub use robust::spotlight;
+pub use robust::under_assumptions;
 pub use why::why_it_wins;
 
 use crate::search::Certainty;
@@ -87,6 +90,8 @@ pub fn chip_outcome(
             sentences::why_it_wins(winner, &[], (&binds, &limits(winner)))
         }),
         why: None,
+        spotlight: None,
+        robust: None,
         baselines: Vec::new(),
         comparisons_stopped_by: None,
         proof: proof(evaluator, survey, stopped_by),

@@ -14,6 +14,7 @@ use crate::search::chips::Limited;
 
 use super::SavedChips;
 use super::known::Known;
+use super::known::judged;
 use super::text;
 
 /// Width and height of a picture, and the margin for its axes, in pixels.
@@ -39,11 +40,11 @@ pub fn section(saved: &SavedChips, known: &[Known], out: &mut dyn Write) -> io::
     writeln!(out, "<section id=\"curves\"><h2>What more would bring</h2>")?;
     writeln!(
         out,
-        "<p class=\"note\">Of the {} chips that were evaluated one by one. The line joins the best of them for \
+        "<p class=\"note\">Of the {} chips that are told or were evaluated one by one. The line joins the best of them for \
          each value; only the winner is proved to be the best.</p><div class=\"grid\">",
         grouped(known.len() as u64)
     )?;
-    let larger = crate::search::chips::judge(saved.setup).larger_is_better();
+    let larger = judged(saved).larger_is_better();
     let better = |a: f64, b: f64| if larger { a > b } else { a < b };
     let upwards = axis(outcome);
     let chip = &winner.chip;
@@ -161,7 +162,7 @@ fn picture(curve: &Curve) -> String {
     };
     let ((left, right), (low, high)) = (range(|point| point.0), range(|point| point.1));
     let along = |x: f64| MARGIN.0 + (x - left) / (right - left) * (width - MARGIN.0 - 12.0);
-    let up = |y: f64| height - MARGIN.1 - (y - low) / (high - low) * (height - MARGIN.1 - 14.0);
+    let up = |y: f64| height - MARGIN.1 - (y - low) / (high - low) * (height - MARGIN.1 - 30.0);
     let mut svg = format!(
         "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\" \
          aria-label=\"{} against {}\">",
@@ -203,7 +204,7 @@ fn picture(curve: &Curve) -> String {
         svg,
         "<polyline class=\"{}\" points=\"{}\"/><circle class=\"win\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"5\"><title>the \
          winner</title></circle><text class=\"muted\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
-         <text class=\"muted\" x=\"4\" y=\"10\">{}</text></svg></figure>",
+         <text class=\"muted\" x=\"0\" y=\"10\">{}</text></svg></figure>",
         curve.class,
         line.join(" "),
         along(x),

@@ -1,12 +1,22 @@
-//! The chips of a certificate that were evaluated one by one.
+//! The chips of an answer whose value is known: those that are told, and those that its certificate holds as
+//! evaluated one by one.
 
 use std::collections::BTreeMap;
 
 use crate::hardware::chip::CHIP_KNOBS;
 use crate::hardware::chip::ChipKnobs;
 use crate::report::boxes_csv::OBJECTIVE;
+use crate::search::Certainty;
+use crate::search::Judge;
+use crate::search::chips::ChipEntry;
+use crate::search::chips::ChipOutcome;
 use crate::search::chips::ChipPoint;
 use crate::search::chips::NearFigure;
+use crate::search::chips::counted_word;
+use crate::search::chips::judge;
+use crate::strategy::Standing;
+use crate::units::Energy;
+use crate::units::Time;
 
 use super::SavedChips;
 
@@ -26,37 +36,31 @@ pub struct Known {
     pub dollars: f64,
 }
 
-/// All of them, the best first.
+/// How chips are compared, each model's own best as the answer tells it.
+pub fn judged(saved: &SavedChips) -> Judge {
+    let mut judge = judge(saved.setup);
+    for (stake, model) in judge.stakes.iter_mut().zip(&saved.outcome.models) {
+        stake.own_best = model.own_best_cost;
+    }
+    judge
+}
+
+/// All of them that keep within the budget, the best first.
 pub fn known(saved: &SavedChips) -> Vec<Known> {
-    let (setup, grid) = (saved.setup, &saved.setup.grid);
-    let near = |proves: &str| {
-        NearFigure::ALL.iter().any(|figure| {
-            proves == figure.word() || proves.starts_with(&format!("{} within", figure.word()))
-        })
-    };
-    let mut costs: BTreeMap<ChipPoint, u128> = BTreeMap::new();
-    for row in saved.boxes.iter().skip(1).filter(|row| row.get(1).is_some_and(|w| w == "evaluated"))
-    {
-        // Of near-winners the value by the objective stands beside the figure.
-        let cell = match row[0].as_str() {
-            OBJECTIVE => row.get(2),
-            proves if near(proves) => row.get(3),
-            _ => None,
-        };
-        let Some(cost) = cell.and_then(|cell| cell.parse().ok()) else { continue };
-        let mut point = [0; CHIP_KNOBS.len()];
-        let found = point.iter_mut().enumerate().all(|(knob, place)| {
-            let value = row.get(4 + 2 * knob).and_then(|cell| cell.parse::<u64>().ok());
-            let at = value.and_then(|value| grid.values(knob).binary_search(&value).ok());
-            at.and_then(|at| u16::try_from(at).ok()).map(|at| *place = at).is_some()
-        });
-        if found {
+    let (setup, judge) = (saved.setup, judged(saved));
+    let mut costs = of_rows(saved);
+    for entry in told(saved.outcome) {
+        if let Some((point, cost)) = of_entry(saved, &judge, entry) {
             costs.insert(point, cost);
         }
     }
-    let judge = crate::search::chips::judge(setup);
+    let grid = &setup.grid;
+    let allowed = |point: &ChipPoint| {
+        grid.budget.allows(&grid.chip(point).chip(&grid.technology), &grid.technology)
+    };
     let mut all: Vec<Known> = costs
         .into_iter()
+        .filter(|(point, _)| allowed(point))
         .filter_map(|(point, cost)| {
             let knobs = setup.knobs(&point);
             let figures = setup.figures(&knobs)?;
@@ -72,4 +76,72 @@ pub fn known(saved: &SavedChips) -> Vec<Known> {
         .collect();
     all.sort_by_key(|known| (known.cost, known.knobs));
     all
+}
+
+/// The rows of evaluated chips, whose value is that of the objective or stands beside another figure.
+fn of_rows(saved: &SavedChips) -> BTreeMap<ChipPoint, u128> {
+    let near = |proves: &str| {
+        NearFigure::ALL.iter().any(|figure| {
+            proves == figure.word() || proves.starts_with(&format!("{} within", figure.word()))
+        })
+    };
+    let counted = counted_word();
+    let rows = saved.boxes.iter().skip(1);
+    let rows = rows.filter(|row| row.get(1).is_some_and(|why| why == "evaluated"));
+    let each = rows.filter_map(|row| {
+        let cell = match row[0].as_str() {
+            proves if proves == OBJECTIVE || proves == counted => row.get(2),
+            proves if near(proves) => row.get(3),
+            _ => None,
+        };
+        let value = |knob: usize| row.get(4 + 2 * knob)?.parse::<u64>().ok();
+        Some((place(saved, value)?, cell?.parse().ok()?))
+    });
+    each.collect()
+}
+
+/// The chips of the space that are told with their best plans.
+fn told(outcome: &ChipOutcome) -> Vec<&ChipEntry> {
+    let mut all: Vec<&ChipEntry> = outcome.winner.iter().chain(&outcome.top).collect();
+    all.extend(outcome.near_winners.iter().map(|near| &near.entry));
+    // The third baseline has the plan of experts, not the best one.
+    let alone = outcome.baselines.iter().take(2);
+    all.extend(alone.filter_map(|baseline| baseline.entry.as_ref()));
+    if let Some(why) = &outcome.why {
+        all.extend(why.near_winners.iter().map(|near| &near.entry));
+        all.extend(why.budgets.iter().filter_map(|under| under.entry.as_ref()));
+        all.extend(why.objectives.iter().map(|other| &other.entry));
+    }
+    all.extend(outcome.spotlight.iter().filter_map(|drawn| drawn.entry.as_ref()));
+    all
+}
+
+fn of_entry(saved: &SavedChips, judge: &Judge, entry: &ChipEntry) -> Option<(ChipPoint, u128)> {
+    let point = place(saved, |knob| entry.chip.knobs.get(CHIP_KNOBS[knob].name).copied())?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "times and energies are positive, and were whole before they were told"
+    )]
+    let standings: Vec<Standing> = entry
+        .results
+        .iter()
+        .map(|result| Standing {
+            time: Time((result.time_per_batch_s * 1e12).round() as u64),
+            energy: Energy((result.energy_per_batch_j * 1e15).round() as u128),
+        })
+        .collect();
+    let setup = saved.setup;
+    let taken = setup.footprint_for(judge.objective, &setup.knobs(&point))?;
+    Some((point, judge.merit(&standings, taken, Certainty::Fact).value))
+}
+
+/// Where the chip stands whose knobs have such values.
+fn place(saved: &SavedChips, value: impl Fn(usize) -> Option<u64>) -> Option<ChipPoint> {
+    let mut point = [0; CHIP_KNOBS.len()];
+    for (knob, place) in point.iter_mut().enumerate() {
+        let at = saved.setup.grid.values(knob).binary_search(&value(knob)?).ok()?;
+        *place = u16::try_from(at).ok()?;
+    }
+    Some(point)
 }

@@ -1,7 +1,7 @@
 //! The answer of a search over chips as one HTML page that needs nothing else.
 //!
-//! The page is drawn here and runs no script; what users named stands in it as text only. Chips that were
-//! evaluated come first, closed boxes stand folded at the end. Each objective has its own axis and unit:
+//! The page is drawn here and runs no script; what users named stands in it as text only. Chips whose value
+//! is known come first, closed boxes stand folded at the end. Each objective has its own axis and unit:
 //! two answers are set on one axis only where they were asked for the same.
 
 mod compared;
@@ -63,6 +63,7 @@ pub fn write(saved: &SavedChips, out: &mut dyn Write) -> io::Result<()> {
     curves::section(saved, &known, out)?;
     tables::near(outcome, out)?;
     tables::objectives(outcome, out)?;
+    tables::robust(outcome, out)?;
     tables::evaluated(saved, &known, out)?;
     tables::proof(saved, out)?;
     close(out)

@@ -10,6 +10,7 @@ use crate::report::outcome::significant;
 use crate::report::outcome::value;
 use crate::report::quantity::grouped;
 use crate::report::quantity::percent;
+use crate::report::quantity::plain;
 use crate::report::quantity::sentence;
 use crate::search::chips::ChipFacts;
 use crate::search::chips::ChipOutcome;
@@ -136,12 +137,51 @@ pub fn objectives(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> 
     writeln!(out, "</table></div></section>")
 }
 
-/// Chips that were evaluated one by one, the best first.
+/// The best of chips drawn at random, and the winners under other assumptions.
+pub fn robust(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(drawn) = &outcome.spotlight {
+        let ratio = drawn.winner_is.map_or("not to be compared".to_owned(), significant);
+        writeln!(
+            out,
+            "<section id=\"spotlight\"><h2>Chips drawn at random</h2><p>The winner is {ratio} times as good as the \
+             best of {} chips within the budget that were drawn at random.</p></section>",
+            grouped(drawn.samples)
+        )?;
+    }
+    let Some(all) = &outcome.robust else { return Ok(()) };
+    let same = all.iter().filter(|under| under.same).count();
+    writeln!(
+        out,
+        "<section id=\"robust\"><h2>Under other assumptions</h2><p>Of {} assumed constants, each 30 % less or more, \
+         {same} leave the winner as it is.</p><div class=\"scroll\"><table><tr><th>constant</th>\
+         <th class=\"n\">from</th><th class=\"n\">to</th><th>unit</th><th class=\"n\">the best is better by</th>\
+         <th>its chip</th></tr>",
+        all.len()
+    )?;
+    for under in all.iter().filter(|under| !under.same) {
+        let ratio = under.ratio.map_or("over budget".to_owned(), |ratio| format!("{ratio:.4}"));
+        let knobs = under.knobs.iter().flatten();
+        let knobs: Vec<String> = knobs.map(|(name, value)| format!("{name} {value}")).collect();
+        writeln!(
+            out,
+            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td class=\"n\">{ratio}</td>\
+             <td>{}</td></tr>",
+            text(&under.constant),
+            plain(under.from),
+            plain(under.to),
+            text(&under.unit),
+            text(&knobs.join(", "))
+        )?;
+    }
+    writeln!(out, "</table></div></section>")
+}
+
+/// Chips whose value is known, the best first.
 pub fn evaluated(saved: &SavedChips, known: &[Known], out: &mut dyn Write) -> io::Result<()> {
     let outcome = saved.outcome;
     writeln!(
         out,
-        "<section id=\"evaluated\"><h2>{} chips were evaluated one by one</h2><div class=\"scroll\"><table><tr>\
+        "<section id=\"evaluated\"><h2>{} chips that are told or were evaluated one by one</h2><div class=\"scroll\"><table><tr>\
          <th class=\"n\">value</th>{TAKES}<th>knobs</th></tr>",
         grouped(known.len() as u64)
     )?;

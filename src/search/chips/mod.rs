@@ -11,6 +11,8 @@ mod facts;
 mod near;
 mod objective;
 mod outcome;
+mod robust;
+mod sampled;
 pub mod sentences;
 mod setup;
 mod survey;
@@ -38,9 +40,18 @@ pub use outcome::NearWinner;
 pub use outcome::Part;
 pub use outcome::PartEntry;
 pub use outcome::PartFacts;
+pub use outcome::Sampled;
+pub use outcome::UnderAssumption;
 pub use outcome::UnderBudget;
 pub use outcome::WhyItWins;
 pub use outcome::WinnerIs;
+pub use robust::Assumption;
+pub use robust::Reassumed;
+pub use robust::Robust;
+pub use robust::Turned;
+pub use robust::survey_robust;
+pub use sampled::Sampler;
+pub use sampled::best_of_samples;
 pub use setup::ChipSetup;
 pub use setup::NoChip;
 pub use survey::ChipSurvey;
@@ -64,6 +75,10 @@ pub use why::survey_why;
 
 use super::boxes;
 use crate::hardware::chip::N_CHIP_KNOBS;
+
+/// Somebody ended what was under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended;
 
 /// A chip of a grid.
 pub type ChipPoint = boxes::Point<N_CHIP_KNOBS>;

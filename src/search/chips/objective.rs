@@ -89,6 +89,59 @@ impl ByObjective<'_> {
     }
 }
 
+impl ByObjective<'_> {
+    /// What no chip of a box can beat, where the least takes so much.
+    pub fn bound_taking(&self, region: &ChipRegion, taken: Footprint) -> Option<Value> {
+        let standings = self.standings(region)?;
+        Some(self.value(&standings, taken, Certainty::Bound))
+    }
+
+    /// What the greatest corner says of a box, where the least chip takes so much.
+    pub fn corner_taking(
+        &self,
+        region: &ChipRegion,
+        taken: Footprint,
+        limit: Option<Value>,
+    ) -> Corner {
+        let Some(mut standings) = self.standings(&ChipRegion::point(region.hi)) else {
+            return Corner::Nothing;
+        };
+        for (at, &model) in self.models.iter().enumerate() {
+            let longest = limit.map(|limit| self.judge.longest(limit.first, at, &standings, taken));
+            match self.evaluator.corner(model, &region.hi, longest) {
+                strategy::Corner::Least(time) => {
+                    standings[at] = Standing { time, energy: Energy::ZERO };
+                }
+                strategy::Corner::Slower(_) => return Corner::Beyond,
+                strategy::Corner::Nothing => return Corner::Nothing,
+            }
+        }
+        Corner::Least(self.value(&standings, taken, Certainty::Bound))
+    }
+
+    /// What a chip is worth that takes so much.
+    pub fn evaluate_taking(
+        &self,
+        point: &ChipPoint,
+        taken: Footprint,
+        limit: Option<Value>,
+    ) -> Evaluation<Vec<Chosen>> {
+        match self.timed(point, taken, limit) {
+            Timed::Nothing => Evaluation::Nothing,
+            Timed::Beyond => Evaluation::Beyond,
+            Timed::Chosen(chosen) => {
+                let standings: Vec<Standing> =
+                    chosen.iter().map(|chosen| chosen.standing).collect();
+                let value = self.value(&standings, taken, Certainty::Fact);
+                if limit.is_some_and(|limit| value >= limit) {
+                    return Evaluation::Beyond;
+                }
+                Evaluation::Found(value, chosen)
+            }
+        }
+    }
+}
+
 enum Timed {
     Chosen(Vec<Chosen>),
     Beyond,
@@ -121,26 +174,12 @@ impl BoxProblem<N_CHIP_KNOBS> for ByObjective<'_> {
     }
 
     fn bound(&self, region: &ChipRegion) -> Option<Value> {
-        let standings = self.standings(region)?;
-        Some(self.value(&standings, self.footprint(&region.lo)?, Certainty::Bound))
+        self.bound_taking(region, self.footprint(&region.lo)?)
     }
 
     fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
         let Some(taken) = self.footprint(&region.lo) else { return Corner::Nothing };
-        let Some(mut standings) = self.standings(&ChipRegion::point(region.hi)) else {
-            return Corner::Nothing;
-        };
-        for (at, &model) in self.models.iter().enumerate() {
-            let longest = limit.map(|limit| self.judge.longest(limit.first, at, &standings, taken));
-            match self.evaluator.corner(model, &region.hi, longest) {
-                strategy::Corner::Least(time) => {
-                    standings[at] = Standing { time, energy: Energy::ZERO };
-                }
-                strategy::Corner::Slower(_) => return Corner::Beyond,
-                strategy::Corner::Nothing => return Corner::Nothing,
-            }
-        }
-        Corner::Least(self.value(&standings, taken, Certainty::Bound))
+        self.corner_taking(region, taken, limit)
     }
 
     fn strength(&self, value: Value, worst: Value) -> f64 {
@@ -149,18 +188,6 @@ impl BoxProblem<N_CHIP_KNOBS> for ByObjective<'_> {
 
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
         let Some(taken) = self.footprint(point) else { return Evaluation::Nothing };
-        match self.timed(point, taken, limit) {
-            Timed::Nothing => Evaluation::Nothing,
-            Timed::Beyond => Evaluation::Beyond,
-            Timed::Chosen(chosen) => {
-                let standings: Vec<Standing> =
-                    chosen.iter().map(|chosen| chosen.standing).collect();
-                let value = self.value(&standings, taken, Certainty::Fact);
-                if limit.is_some_and(|limit| value >= limit) {
-                    return Evaluation::Beyond;
-                }
-                Evaluation::Found(value, chosen)
-            }
-        }
+        self.evaluate_taking(point, taken, limit)
     }
 }

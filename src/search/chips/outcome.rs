@@ -50,6 +50,10 @@ pub struct ChipOutcome {
     pub why_it_wins: Option<String>,
     /// How the winner changes with what is asked, where that was asked for.
     pub why: Option<WhyItWins>,
+    /// The best of chips drawn at random, where that was asked for.
+    pub spotlight: Option<Sampled>,
+    /// The winners under other assumptions, where these were asked for.
+    pub robust: Option<Vec<UnderAssumption>>,
     /// What ended comparisons early, where the search itself had ended.
     pub comparisons_stopped_by: Option<String>,
     /// Why the winner is believed.
@@ -193,6 +197,39 @@ pub struct ByObjectiveOther {
     /// What the winner of the request is worth by this objective.
     pub winner_value: f64,
     pub certificate_entries: usize,
+}
+
+/// The best of chips drawn at random, one after another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampled {
+    /// Chips within the budget that were drawn.
+    pub samples: u64,
+    /// `None` where nothing fits on any of them.
+    pub entry: Option<ChipEntry>,
+    /// How many times better the winner is.
+    pub winner_is: Option<f64>,
+}
+
+/// The winner where one constant is another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct UnderAssumption {
+    pub constant: String,
+    pub unit: String,
+    pub percent: i64,
+    pub from: f64,
+    pub to: f64,
+    /// Of the winner then; `None` where nothing fits.
+    pub knobs: Option<BTreeMap<String, u64>>,
+    /// Its value by the objective.
+    pub value: Option<f64>,
+    /// Whether it is the winner of the request.
+    pub same: bool,
+    /// How many times better it is than the winner of the request under this assumption; `None` where the
+    /// latter takes more than the budget then.
+    pub ratio: Option<f64>,
 }
 
 /// What the winner is compared with, on as many devices and with the same batch.

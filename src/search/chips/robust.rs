@@ -1,0 +1,243 @@
+//! The best chip where an assumed constant is another: areas, watts, dollars and carbon change, and as long as
+//! no time does, all exact evaluations are shared.
+
+use crate::hardware::chip::N_CHIP_KNOBS;
+use crate::hardware::technology::Constant;
+use crate::hardware::technology::MemoryConstant;
+use crate::search::Judge;
+use crate::search::Objective;
+use crate::search::Observer;
+use crate::search::boxes::BoxProblem;
+use crate::search::boxes::Corner;
+use crate::search::boxes::Evaluation;
+use crate::search::boxes::Kept;
+use crate::search::boxes::Value;
+use crate::search::boxes::walk;
+use crate::strategy::Chosen;
+
+use super::ChipPoint;
+use super::ChipRegion;
+use super::evaluator::ChipEvaluator;
+use super::objective::ByObjective;
+use super::sampled::Sampler;
+use super::setup::ChipSetup;
+
+/// Percents by which assumptions are turned.
+pub const TURNED: [i64; 2] = [-30, 30];
+
+/// Chips that tell whether a constant matters at all.
+const PROBES: usize = 256;
+
+/// A constant that is assumed, of the process or of the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assumption {
+    /// Of the process.
+    Process(Constant),
+    /// Of the generation of memory.
+    Memory(MemoryConstant),
+}
+
+/// An assumption that is turned.
+#[derive(Clone, Debug)]
+pub struct Turned {
+    /// Which one.
+    pub assumption: Assumption,
+    /// By how many percent.
+    pub percent: i64,
+    /// What files call it.
+    pub name: String,
+    /// Before and after, in the unit of the file.
+    pub values: [f64; 2],
+    /// What it is counted in there.
+    pub unit: &'static str,
+    /// The request in that technology.
+    pub setup: ChipSetup,
+}
+
+impl Assumption {
+    /// Those of a request that change what chips take of what is limited or asked for, turned down and up,
+    /// each as far as its range goes.
+    pub fn turned(setup: &ChipSetup) -> Vec<Turned> {
+        let technology = &setup.grid.technology;
+        let generation = technology.generation(&setup.request.space.memory);
+        let of_memory = generation.into_iter().flat_map(|generation| {
+            technology.memory_assumptions(generation).map(Self::Memory).collect::<Vec<_>>()
+        });
+        let all = technology.assumptions().map(Self::Process).chain(of_memory);
+        let each = all.flat_map(|one| TURNED.map(|percent| (one, percent)));
+        let mut sampler = Sampler::new(setup.grid.lens());
+        let probes: Vec<ChipPoint> = (0..PROBES).map(|_| sampler.draw()).collect();
+        each.filter_map(|(one, percent)| one.by(setup, percent))
+            .filter(|turned| probes.iter().any(|point| differ(setup, &turned.setup, point)))
+            .collect()
+    }
+
+    /// The request where this is turned; `None` where its range ends before.
+    fn by(self, setup: &ChipSetup, percent: i64) -> Option<Turned> {
+        let mut turned = setup.clone();
+        let technology = &setup.grid.technology;
+        let part = u128::from(u64::try_from(100 + percent).ok()?);
+        let (before, factor, unit, name, [low, high]) = match self {
+            Self::Process(constant) => {
+                let row = constant.row();
+                let range = [*row.range.start(), *row.range.end()];
+                (technology.value(constant), row.factor, row.unit, row.name.to_owned(), range)
+            }
+            Self::Memory(constant) => {
+                let memory = technology.memory(technology.generation(&setup.request.space.memory)?);
+                let row = MemoryConstant::ROWS.into_iter().find(|row| row.0 == constant)?;
+                let name = format!("memory.{}.{}", memory.name, row.1);
+                (memory.value(constant), row.3, row.2, name, row.4)
+            }
+        };
+        let after = u64::try_from(u128::from(before) * part / 100).ok()?;
+        let within = |value: u64| (low..=high).contains(&(value as f64 / factor));
+        if after == before || !within(after) {
+            return None;
+        }
+        turned.grid.technology = match self {
+            Self::Process(constant) => technology.with(constant, after),
+            Self::Memory(constant) => {
+                let generation = technology.generation(&setup.request.space.memory)?;
+                technology.with_memory(generation, constant, after)
+            }
+        };
+        let values = [before, after].map(|value| value as f64 / factor);
+        Some(Turned { assumption: self, percent, name, values, unit, setup: turned })
+    }
+
+    /// Whether times, or energies where these are compared, may change with it.
+    fn changes_plans(self, setup: &ChipSetup) -> bool {
+        let energies = setup.request.objective == Objective::EnergyPerToken
+            || setup.request.power_cap_w.is_some();
+        let times = matches!(
+            self,
+            Self::Process(Constant::NominalClock)
+                | Self::Memory(MemoryConstant::Size | MemoryConstant::Rate)
+        );
+        energies || times
+    }
+}
+
+/// Whether a chip takes something else in another technology of what is limited or asked for.
+fn differ(setup: &ChipSetup, other: &ChipSetup, point: &ChipPoint) -> bool {
+    let priced = setup.grid.budget.price.is_some();
+    let energies = setup.request.objective == Objective::EnergyPerToken;
+    let takes = |setup: &ChipSetup| {
+        let knobs = setup.knobs(point);
+        let figures = setup.figures(&knobs)?;
+        let price = if priced { figures.cost.total().0 } else { 0 };
+        let built = knobs.accelerator(&setup.grid.technology, &setup.physics).ok();
+        Some((figures.die.total(), figures.tdp.total(), price, setup.footprint(&knobs)))
+            .map(|taken| (taken, built.filter(|_| energies)))
+    };
+    takes(setup) != takes(other)
+}
+
+/// Chips in another technology, whose times are those that are known.
+pub struct Reassumed<'a> {
+    /// Their times.
+    pub objective: &'a ByObjective<'a>,
+    /// What they take.
+    pub setup: &'a ChipSetup,
+}
+
+impl Reassumed<'_> {
+    fn taken(&self, point: &ChipPoint) -> Option<crate::search::Footprint> {
+        self.setup.footprint_for(self.objective.judge.objective, &self.setup.knobs(point))
+    }
+}
+
+impl BoxProblem<N_CHIP_KNOBS> for Reassumed<'_> {
+    type Found = Vec<Chosen>;
+
+    fn lens(&self) -> [u16; N_CHIP_KNOBS] {
+        self.objective.lens()
+    }
+    fn proved(&self) -> [bool; N_CHIP_KNOBS] {
+        self.objective.proved()
+    }
+    fn blind(&self) -> [bool; N_CHIP_KNOBS] {
+        self.objective.blind()
+    }
+    fn rises(&self) -> bool {
+        self.objective.rises()
+    }
+    fn fits(&self, point: &ChipPoint) -> bool {
+        let grid = &self.setup.grid;
+        grid.budget.allows(&grid.chip(point).chip(&grid.technology), &grid.technology)
+    }
+    fn bound(&self, region: &ChipRegion) -> Option<Value> {
+        self.objective.bound_taking(region, self.taken(&region.lo)?)
+    }
+    fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
+        match self.taken(&region.lo) {
+            Some(taken) => self.objective.corner_taking(region, taken, limit),
+            None => Corner::Nothing,
+        }
+    }
+    fn strength(&self, value: Value, worst: Value) -> f64 {
+        self.objective.strength(value, worst)
+    }
+    fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
+        match self.taken(point) {
+            Some(taken) => self.objective.evaluate_taking(point, taken, limit),
+            None => Evaluation::Nothing,
+        }
+    }
+}
+
+/// The best chip under one assumption.
+#[derive(Clone, Debug)]
+pub struct Robust {
+    /// The assumption.
+    pub turned: Turned,
+    /// The best, and what it is worth; `None` where nothing fits.
+    pub best: Option<(ChipPoint, Value)>,
+    /// What the winner of the request is worth under it; `None` where it takes too much.
+    pub winner: Option<Value>,
+}
+
+/// The best chip under every assumption, beside a winner.
+///
+/// # Errors
+/// That the observer ended it.
+pub fn survey_robust(
+    evaluator: &ChipEvaluator,
+    (judged, winner): (&Judge, &Kept<N_CHIP_KNOBS, Vec<Chosen>>),
+    observer: &dyn Observer,
+) -> Result<Vec<Robust>, super::Ended> {
+    let setup = evaluator.setup;
+    let models: Vec<usize> = (0..setup.models.len()).collect();
+    let mut found = Vec::new();
+    for turned in Assumption::turned(setup) {
+        let what = format!("{} {:+} %", turned.name, turned.percent);
+        let own;
+        let evaluator = if turned.assumption.changes_plans(setup) {
+            own = ChipEvaluator::new(&turned.setup, &()).map_err(|_| super::Ended)?;
+            &own
+        } else {
+            evaluator
+        };
+        let judge =
+            Judge { devices_per_second: turned.setup.devices_per_second(), ..judged.clone() };
+        let objective = ByObjective { evaluator, models: models.clone(), judge: &judge };
+        let problem = Reassumed { objective: &objective, setup: &turned.setup };
+        let ours = problem.fits(&winner.point).then(|| problem.evaluate(&winner.point, None));
+        let known: Vec<Kept<N_CHIP_KNOBS, Vec<Chosen>>> = match ours {
+            Some(Evaluation::Found(value, found)) => {
+                vec![Kept { point: winner.point, value, found }]
+            }
+            _ => Vec::new(),
+        };
+        let ours = known.first().map(|kept| kept.value);
+        let whole = ChipRegion::whole(problem.lens());
+        let walked = walk(&problem, whole, (1, known), &what, observer);
+        if !walked.complete() {
+            return Err(super::Ended);
+        }
+        let best = walked.kept.first().map(|kept| (kept.point, kept.value));
+        found.push(Robust { turned, best, winner: ours });
+    }
+    Ok(found)
+}
