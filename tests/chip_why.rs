@@ -29,7 +29,7 @@ const KNOBS: &str = "tensor_cores = [6, 16, 24, 40]\nwidth = 128\ndepth = 128\n\
 fn setup(chip: &str, search: &str) -> ChipSetup {
     let text = format!(
         "[[model]]\nname = \"bert-large\"\n[job]\ndevices = 8\nglobal_batch = 64\nmicro_batches = [2]\n\
-         [chip]\n{chip}\n[space]\n{KNOBS}[search]\nwhy = true\n{search}\n"
+         [space]\n{KNOBS}{chip}\n[search]\nwhy = true\n{search}\n"
     );
     let file = RequestFile::read(&text, "test").unwrap();
     ready_chips(&file, "test", &no_files).unwrap()
@@ -68,8 +68,11 @@ fn points(setup: &ChipSetup) -> Vec<ChipPoint> {
 #[test]
 fn what_is_told_around_a_winner_is_what_every_chip_says() {
     for (chip, search) in [
-        ("tdp_w = 350", ""),
-        ("area_mm2 = 400\ntdp_w = 300\nprice_usd = 1500", "objective = \"cost-per-token\""),
+        ("[chip]\ntdp_w = 350", ""),
+        (
+            "max_area_mm2 = 400\n[chip]\ntdp_w = 300\nprice_usd = 1500",
+            "objective = \"cost-per-token\"",
+        ),
     ] {
         let setup = setup(chip, search);
         let SearchedChips { outcome, boxes, .. } = searched(&setup);
@@ -116,7 +119,7 @@ type Lie = fn(&mut ChipOutcome);
 
 #[test]
 fn lies_about_what_is_told_around_a_winner_are_found() {
-    let SearchedChips { outcome, boxes, .. } = searched(&setup("tdp_w = 350", ""));
+    let SearchedChips { outcome, boxes, .. } = searched(&setup("[chip]\ntdp_w = 350", ""));
     verdict(&outcome, &boxes, false).unwrap();
     let lies: [(&str, Lie); 10] = [
         ("nothing is told", |o| o.why = None),
@@ -133,7 +136,7 @@ fn lies_about_what_is_told_around_a_winner_are_found() {
         }),
         ("another winner is the cheapest", |o| {
             let winner = o.winner.clone().unwrap();
-            o.why.as_mut().unwrap().near_winners[2].entry = winner;
+            o.why.as_mut().unwrap().near_winners[5].entry = winner;
         }),
         ("an objective is left out", |o| drop(o.why.as_mut().unwrap().objectives.pop())),
         ("the winner is worth more by another", |o| {

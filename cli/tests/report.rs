@@ -105,6 +105,52 @@ fn two_results_can_be_compared() {
     assert!(fs::read_to_string(page).unwrap().contains("\"kind\":\"compare\""));
 }
 
+/// A result over a few chips.
+fn chips(name: &str, objective: &str) -> String {
+    let path = folder(name).to_str().unwrap().to_owned();
+    let fixed = ["width=128", "depth=128", "vector_cores=64", "vector_width=128", "glb_mib=16"];
+    let space = ["tensor_cores=6,16", "clock=1.0,1.4", "stacks=1,3", "links=50,400"];
+    let mut words =
+        vec!["search", "--model", "bert-large", "--devices", "8", "--global-batch", "64"];
+    words.extend(["--fix", "glb_bytes_per_cycle=8192", "--objective", objective, "--out", &path]);
+    words.extend(["--why", "--spotlight", "5", "--baseline", "a100-80g"]);
+    words.extend(fixed.iter().flat_map(|knob| ["--fix", *knob]));
+    words.extend(space.iter().flat_map(|knob| ["--space", *knob]));
+    let output = phaze(&words);
+    assert!(output.status.success(), "{}", message(&output));
+    path
+}
+
+#[test]
+fn a_search_over_chips_has_a_page_and_is_compared_with_its_like() {
+    let (fast, cheap) =
+        (chips("report-chips", "throughput"), chips("report-cheap", "cost-per-token"));
+    let file = Path::new(&fast).join("report.html");
+    let page = fs::read_to_string(&file).unwrap();
+    for expected in
+        ["id=\"die\"", "id=\"budget\"", "operators alone", "a100-80g", "drawn at random"]
+    {
+        assert!(page.contains(expected), "{expected}");
+    }
+    let again = Path::new(&fast).join("again.html");
+    let output = phaze(&["report", &fast, "--out", again.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", message(&output));
+    assert_eq!(fs::read_to_string(again).unwrap(), page);
+    let both = Path::new(&fast).join("both.html");
+    let compare = |other: &str| {
+        let output = phaze(&["report", "--compare", &fast, other, "--out", both.to_str().unwrap()]);
+        (output.status.code(), message(&output), fs::read_to_string(&both).unwrap_or_default())
+    };
+    let (status, said, page) = compare(&cheap);
+    assert!(status == Some(0) && page.contains("on no common axis"), "{said}");
+    let (status, said, page) = compare(&fast);
+    assert!(status == Some(0) && page.contains("id=\"axis\""), "{said}");
+    let (status, said, _) = compare(result());
+    assert!(status == Some(2) && said.contains("one is over chips"), "{said}");
+    let checked = phaze(&["check", Path::new(&fast).join("outcome.json").to_str().unwrap()]);
+    assert!(checked.status.success(), "{}", message(&checked));
+}
+
 #[test]
 fn the_plot_fits_a_terminal() {
     let output = phaze(&["report", result(), "--plot"]);

@@ -15,6 +15,9 @@ const SCALE: f64 = 9.0;
 /// the site of a stack takes of a package.
 const STACK: (f64, f64) = (11.0, 10.0);
 
+/// Stacks that are drawn: more than any die has an edge for.
+const MOST_STACKS: u64 = 64;
+
 /// Colours of parts, by their order.
 const COLOURS: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
@@ -26,7 +29,7 @@ fn colour(at: usize) -> String {
 /// stacks stand, links along the lower edge, all else between.
 pub fn picture(chip: &ChipFacts) -> String {
     let side = chip.die_mm2.max(1.0).sqrt();
-    let stacks = chip.knobs.get("stacks").copied().unwrap_or(0);
+    let stacks = chip.knobs.get("stacks").copied().unwrap_or(0).min(MOST_STACKS);
     let (left, right) = (stacks.div_ceil(2), stacks / 2);
     // Where more stand on a side than it is long, the package is higher than the die.
     let height = side.max(STACK.0 * left as f64);
