@@ -25,12 +25,14 @@ pub fn text(outcome: &ChipOutcome, why: &WhyItWins, out: &mut dyn Write) -> io::
         writeln!(out, "  {:<22}{}", "", chip_line(chip))?;
     }
     let counted = &why.counted;
-    let many = if counted.at_least == counted.at_most {
+    let many = if counted.at_most == 1 {
+        "the winner alone".to_owned()
+    } else if counted.at_least == counted.at_most {
         format!("{} chips", grouped(counted.at_least))
     } else {
         format!("{} to {} chips", grouped(counted.at_least), grouped(counted.at_most))
     };
-    writeln!(out, "  {many} lie within {}\n", percent(counted.within))?;
+    writeln!(out, "  within {}: {many}\n", percent(counted.within))?;
     writeln!(out, "With more or less of each budget, each proved (times the winner's value)")?;
     for under in &why.budgets {
         budget(under, out)?;

@@ -22,6 +22,10 @@ use crate::plan::schedule::Rule;
 /// A whole question, over a space of designs of some kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is something that may be asked for besides"
+)]
 pub struct Request<S = DesignSpace> {
     /// What is trained; at least one.
     pub models: Vec<ModelRequest>,

@@ -130,13 +130,12 @@ pub fn write(directory: &Path, outcome: &[u8], designs: &[u8]) -> Result<(), Ref
 /// # Errors
 /// That the result cannot be read, or the page not be written.
 pub fn write_page(directory: &Path, out: Option<&Path>) -> Result<PathBuf, Refusal> {
-    let page = match chip_texts(directory)? {
-        Some((outcome, boxes)) => chips::page(&files::name(directory), &outcome, &boxes)?,
-        None => {
-            let mut page = Vec::new();
-            html::write(&read(directory)?, &mut page).expect("memory takes what is written");
-            page
-        }
+    let page = if let Some((outcome, boxes)) = chip_texts(directory)? {
+        chips::page(&files::name(directory), &outcome, &boxes)?
+    } else {
+        let mut page = Vec::new();
+        html::write(&read(directory)?, &mut page).expect("memory takes what is written");
+        page
     };
     let place = out.map_or_else(|| directory.join("report.html"), Path::to_path_buf);
     files::write(&place, &page)?;

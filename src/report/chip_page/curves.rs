@@ -33,6 +33,9 @@ struct Curve<'a> {
     winner: (f64, f64),
 }
 
+/// A figure of a chip.
+type Along = fn(&Known) -> f64;
+
 /// The section of all curves.
 pub fn section(saved: &SavedChips, known: &[Known], out: &mut dyn Write) -> io::Result<()> {
     let outcome = saved.outcome;
@@ -49,7 +52,6 @@ pub fn section(saved: &SavedChips, known: &[Known], out: &mut dyn Write) -> io::
     let upwards = axis(outcome);
     let chip = &winner.chip;
     let knob = |name: &str| chip.knobs.get(name).copied().unwrap_or(0) as f64;
-    type Along = fn(&Known) -> f64;
     let axes: [(&str, &str, Along, f64); 4] = [
         ("stacks of memory", "", |known| known.knobs.stacks as f64, knob("stacks")),
         ("links", "GB/s", |known| known.knobs.links_gb_per_s as f64, knob("links")),
@@ -209,7 +211,7 @@ fn picture(curve: &Curve) -> String {
         line.join(" "),
         along(x),
         up(y),
-        (MARGIN.0 + width) / 2.0,
+        f64::midpoint(MARGIN.0, width),
         height - 6.0,
         text(curve.unit),
         text(curve.upwards)

@@ -89,7 +89,9 @@ pub fn near(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "</table></div>")?;
     if let Some(counted) = outcome.why.as_ref().map(|why| &why.counted) {
-        let many = if counted.at_least == counted.at_most {
+        let many = if counted.at_most == 1 {
+            "No other chip lies".to_owned()
+        } else if counted.at_least == counted.at_most {
             format!("{} chips lie", grouped(counted.at_least))
         } else {
             format!(
