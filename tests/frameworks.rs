@@ -193,7 +193,12 @@ fn maxtext(s: &PlanShape) -> bool {
     let experts = s
         .experts
         .is_none_or(|experts| experts.tensor == s.tensor && s.data % experts.parallel == 0);
-    mesh && batch && sharding && order && policy && experts
+    // The weights of layers are cut along the axes of context and experts as along that of shards.
+    let dealt = s.experts.map_or(1, |experts| experts.parallel);
+    let cut = s.context > 1 || dealt > 1;
+    let weights = !cut || s.zero == Zero::Weights;
+    let apart = s.context == 1 || dealt == 1;
+    mesh && batch && sharding && order && policy && experts && weights && apart
 }
 
 fn accepts(framework: Framework, s: &PlanShape) -> bool {

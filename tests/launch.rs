@@ -16,10 +16,12 @@ use phaze::ask::plan::PlanRequest;
 use phaze::ask::plan::advice;
 use phaze::ask::solved::best;
 use phaze::input::InputError;
+use phaze::input::launched::OwnModel;
 use phaze::input::strategy;
 use phaze::launch::Target;
 use phaze::plan::Plan;
 use phaze::plan::Strategy;
+use serde_json::Value;
 
 /// Numbers without end, the same on every run.
 pub struct Noise(u64);
@@ -57,10 +59,27 @@ impl Launched {
         self.plan.training.as_ref().unwrap().global_batch
     }
 
+    /// The configuration of its model as it was read.
+    pub fn config(&self) -> Value {
+        let source = &self.plan.question.as_ref().unwrap().model;
+        let built_in = || {
+            let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("inputs/models");
+            std::fs::read_to_string(models.join(format!("{}.json", source.name))).unwrap()
+        };
+        serde_json::from_str(&source.text.clone().unwrap_or_else(built_in)).unwrap()
+    }
+
+    /// Layers that tell the token after the next.
+    pub fn next_tokens(&self) -> u64 {
+        self.config()["mtp_num_layers"].as_u64().unwrap_or(0)
+    }
+
     /// Transformer layers of each virtual stage.
     pub fn stages(&self) -> Vec<u64> {
-        let last = self.plan.profile.n_layers() - 1;
-        let inner = |layers: &[usize]| layers.iter().filter(|&&l| l > 0 && l < last).count() as u64;
+        let last = self.plan.profile.n_layers() as u64 - 1 - self.next_tokens();
+        let inner = |layers: &[usize]| {
+            layers.iter().filter(|&&layer| layer > 0 && (layer as u64) < last).count() as u64
+        };
         self.plan.answer.stages.iter().map(|stage| inner(&stage.layers)).collect()
     }
 }
@@ -95,8 +114,65 @@ fn config(noise: &mut Noise) -> String {
     )
 }
 
+/// A mixture of experts with random numbers, as a configuration: plain, with norms of queries and keys
+/// and some layers without experts, or with latent attention, a shared expert and groups.
+fn mixture(noise: &mut Noise, kinds: u64) -> String {
+    let heads = noise.one(&[8, 16]);
+    let (hidden, layers) = (heads * 64, noise.one(&[4, 6, 8, 12]));
+    let (experts, chosen) = (noise.one(&[4, 8, 16]), noise.one(&[1, 2, 4]));
+    let mlp = noise.one(&[1, 2]) * hidden;
+    let usual = format!(
+        r#""hidden_size": {hidden}, "num_hidden_layers": {layers}, "num_attention_heads": {heads},
+           "vocab_size": 32000, "max_position_embeddings": 8192, "hidden_act": "silu",
+           "num_experts_per_tok": {chosen}, "tie_word_embeddings": false"#
+    );
+    match noise.below(kinds) {
+        0 => format!(
+            r#"{{"model_type": "mixtral", {usual}, "intermediate_size": {mlp},
+                "num_key_value_heads": {}, "num_local_experts": {experts}}}"#,
+            heads / 2
+        ),
+        1 => format!(
+            r#"{{"model_type": "qwen3_moe", {usual}, "intermediate_size": {}, "head_dim": 64,
+                "num_key_value_heads": {}, "num_experts": {experts}, "moe_intermediate_size": {mlp},
+                "mlp_only_layers": {}}}"#,
+            4 * hidden,
+            heads / 4,
+            noise.one(&["[]", "[0]", "[1, 3]"])
+        ),
+        _ => format!(
+            r#"{{"model_type": "deepseek_v3", {usual}, "intermediate_size": {}, "q_lora_rank": 256,
+                "kv_lora_rank": 128, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32,
+                "v_head_dim": 64, "n_routed_experts": {experts}, "moe_intermediate_size": {mlp},
+                "n_shared_experts": {}, "first_k_dense_replace": {}, "n_group": 4,
+                "topk_group": {}, "mtp_num_layers": {}}}"#,
+            4 * hidden,
+            noise.one(&[1, 2]),
+            noise.one(&[0, 1, 3]),
+            noise.one(&[2, 4]),
+            noise.one(&[0, 1])
+        ),
+    }
+}
+
 /// A part of a strategy that makes plans differ.
-fn part(noise: &mut Noise) -> String {
+fn part(noise: &mut Noise, is_mixture: bool) -> String {
+    let dealt = [
+        "e=2",
+        "e=4",
+        "e=4,x=1,p=2",
+        "t=2,sp,e=4,x=1",
+        "t=2,sp,e=2,x=2",
+        "p=2,v=2,e=2",
+        "e=4,zero=1,p=4",
+        "t=4,sp,e=1,x=4",
+        "e=2,zero=3",
+        "p=2,e=2,recompute=moe_act+layernorm",
+        "e=4,recompute=full",
+    ];
+    if is_mixture && noise.below(2) == 0 {
+        return noise.one(&dealt).to_owned();
+    }
     let words = [
         "",
         "p=1",
@@ -131,15 +207,17 @@ fn part(noise: &mut Noise) -> String {
 fn launched(noise: &mut Noise, target: Target, context: &Context) -> Option<Launched> {
     let devices = noise.one(&[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64]);
     let model = match target {
-        Target::Torchtitan => "llama3-8b",
+        Target::Torchtitan => noise.one(&["llama3-8b", "llama3-8b", "qwen3-30b-a3b"]),
         _ => "random.json",
     };
+    let read = (context.read)(Path::new(model)).unwrap_or_default();
+    let is_mixture = read.contains("experts") || model.contains("a3b");
     let devices = if target == Target::Torchtitan { 8 * devices } else { devices };
     let request = PlanRequest {
         sequence: Some(noise.one(&[1024, 2048, 3072])),
         batch: Batch::Sequences(noise.one(&[24, 32, 48, 64, 96, 128])),
         target: Some(target),
-        strategy: strategy::read(&part(noise), "part").unwrap_or_default(),
+        strategy: strategy::read(&part(noise, is_mixture), "part").unwrap_or_default(),
         ..PlanRequest::new(model, noise.one(&["h100-sxm", "a100-80g"]), devices)
     };
     let (ready, _) = request.ready(context.read).ok()?;
@@ -158,15 +236,18 @@ fn judged(
 ) {
     let mut noise = Noise(target as u64 + 5);
     let mut broken = vec![0; mutations.len()];
-    let mut seen = 0;
+    let (mut seen, mut mixtures) = (0, 0);
     while seen < wanted {
-        let text = config(&mut noise);
+        let kinds = if target == Target::Maxtext { 1 } else { 3 };
+        let is_mixture = noise.below(3) == 0;
+        let text = if is_mixture { mixture(&mut noise, kinds) } else { config(&mut noise) };
         let read = |_: &Path| Ok::<_, InputError>(text.clone());
         let context = Context::new(&read);
         for _ in 0..6 {
             let Some(launched) = launched(&mut noise, target, &context) else { continue };
             judge(&launched).unwrap_or_else(|reason| panic!("{reason}:\n{}", launched.text));
             seen += 1;
+            mixtures += usize::from(launched.strategy().expert_parallel > 1);
             for (place, (name, mutate)) in mutations.iter().enumerate() {
                 let Some(text) = mutate(&launched) else { continue };
                 let plan = launched.plan.clone();
@@ -177,6 +258,7 @@ fn judged(
             }
         }
     }
+    assert!(10 * mixtures > wanted, "{mixtures} of {seen} plans deal experts out");
     for ((name, _), count) in mutations.iter().zip(broken) {
         assert!(count > 0, "no plan could be changed so: {name}");
     }
@@ -184,7 +266,8 @@ fn judged(
 
 #[test]
 fn megatron_accepts_what_is_written_for_it() {
-    judged(Target::Megatron, 200, megatron::judge_script, megatron::MUTATIONS);
+    let mutations = [megatron::MUTATIONS, megatron::MIXTURE_MUTATIONS].concat();
+    judged(Target::Megatron, 200, megatron::judge_script, &mutations);
 }
 
 #[test]
@@ -200,6 +283,49 @@ fn torchtitan_accepts_what_is_written_for_it() {
 #[test]
 fn maxtext_accepts_what_is_written_for_it() {
     judged(Target::Maxtext, 100, maxtext::judge, maxtext::MUTATIONS);
+}
+
+#[test]
+fn mixtures_are_read_back_as_they_were_written() {
+    let read = phaze::input::source::no_files;
+    let context = Context::new(&read);
+    for (model, given, parameters) in [
+        ("mixtral-8x7b", "t=2,sp,p=2,e=8,x=1,zero=1", 46_702_792_704),
+        ("qwen3-30b-a3b", "t=1,p=2,e=16,zero=1", 30_532_122_624),
+        ("deepseek-v3", "t=1,p=16,e=64,x=1,zero=1,recompute=full", 671_026_419_200),
+        ("deepseek-v3-mtp", "t=1,p=16,e=64,x=1,zero=1,recompute=full", 682_636_487_424),
+    ] {
+        for target in [Target::Megatron, Target::Bridge] {
+            let request = PlanRequest {
+                sequence: Some(4096),
+                batch: Batch::Sequences(1024),
+                target: Some(target),
+                reserve_per_mille: Some(0),
+                strategy: strategy::read(given, "given").unwrap(),
+                ..PlanRequest::new(
+                    model,
+                    "h100-sxm",
+                    if given.contains("16,e") { 1024 } else { 64 },
+                )
+            };
+            let (ready, _) = request.ready(context.read).unwrap();
+            let found = best(&ready, &context.table).unwrap();
+            let (_, plan) = found.unwrap_or_else(|| panic!("{model} does not fit"));
+            let told = advice(&request, &ready, plan).unwrap();
+            let file = &told.launch.unwrap()[0];
+            let own = phaze::input::launched::read(&file.text, file.name).unwrap();
+            assert_eq!(own.computed, [], "{model} for {target}");
+            let Some(OwnModel::Config(text)) = &own.model else { panic!("{:?}", own.model) };
+            let again = phaze::input::source::model_text(file.name, text).unwrap();
+            assert_eq!(again.parameters(), parameters, "{model} for {target}: {text}");
+            let chosen = told.plan.training.unwrap().strategy;
+            let said = [own.strategy.expert, own.strategy.expert_tensor, own.strategy.pipeline];
+            let is = [chosen.expert_parallel, chosen.expert_tensor, chosen.pipeline];
+            assert_eq!(said, is.map(Some), "{model} for {target}: {}", own.strategy);
+            let chunks = chosen.schedule.chunks() as u64;
+            assert_eq!(own.strategy.chunks, Some(chunks), "{model} for {target}");
+        }
+    }
 }
 
 /// The flags of a published run, from its strategy.
@@ -277,6 +403,15 @@ fn published_recipes_come_out_flag_for_flag() {
              t=2,sp,c=1,p=8,v=4,e=64,x=1,zero=1,b=1,recompute=mla_up_proj+mlp",
             "--tensor-model-parallel-size 2|--sequence-parallel|--pipeline-model-parallel-size 8|\
              --expert-model-parallel-size 64|--expert-tensor-parallel-size 1|\
+             --recompute-modules mlp mla_up_proj|--use-distributed-optimizer",
+        ),
+        (
+            "deepseek-v3-mtp h100-sxm 1024 4096 8192 \
+             t=2,sp,c=1,p=8,v=4,e=64,x=1,zero=1,b=1,recompute=mla_up_proj+mlp",
+            "--mtp-num-layers 1|--tensor-model-parallel-size 2|--sequence-parallel|\
+             --pipeline-model-parallel-size 8|--pipeline-model-parallel-layout 'Et|(tt|)*30mL'|\
+             --expert-model-parallel-size 64|--expert-tensor-parallel-size 1|\
+             --moe-grouped-gemm|--moe-token-dispatcher-type alltoall|\
              --recompute-modules mlp mla_up_proj|--use-distributed-optimizer",
         ),
         (

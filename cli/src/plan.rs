@@ -26,6 +26,7 @@ use phaze::input::InputError;
 use phaze::input::batch::read_tokens;
 use phaze::input::imbalance;
 use phaze::input::launched;
+use phaze::input::place::FASTEST_NETWORK;
 use phaze::input::runs::attention;
 use phaze::input::strategy;
 use phaze::launch::Target;
@@ -51,6 +52,9 @@ pub struct Args {
     /// Devices and what they are: 256xh100-sxm; 8..1024xh100-sxm compares numbers of them
     #[arg(long, value_name = "NxNAME", visible_alias = "devices")]
     gpus: Option<String>,
+    /// How many times as fast as the accelerator's every link is, for what would be
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=FASTEST_NETWORK))]
+    network_times: Option<u64>,
     /// A run of your own: the flags of a Megatron script (.sh), a Megatron-Bridge recipe or a
     /// torchtitan configuration (.py), a `MaxText` file (.yml); what it will do and what is better
     #[arg(long, value_name = "FILE")]
@@ -157,7 +161,7 @@ impl Args {
             Some(text) if path == Path::new(&request.model) => Ok(text.clone()),
             _ => files::small(path),
         };
-        let context = Context::new(&read);
+        let context = Context { n_threads: n_threads(), ..Context::new(&read) };
         let several = request.devices.least < request.devices.most;
         let ended = if several {
             self.compare(&request, &context, &mut out)?
@@ -331,6 +335,7 @@ impl Args {
                 .transpose()?,
             next_tokens: self.mtp,
             devices,
+            network_times: self.network_times,
             tokens,
             sequence: self.seq,
             batch,

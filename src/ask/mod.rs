@@ -9,6 +9,7 @@ pub mod check;
 pub mod chip;
 pub mod chips;
 pub mod estimate;
+pub mod fewest;
 pub mod inspect;
 pub mod keywords;
 pub mod place;

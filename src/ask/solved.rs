@@ -1,7 +1,7 @@
-//! Answers to questions that are ready: the best plan, the fewest devices on which there is one,
-//! why there is none.
+//! Answers to questions that are ready: the best plan, or why there is none.
 
 use super::Spelling;
+use super::fewest::fewest_devices;
 use crate::estimate::EstimateTable;
 use crate::input::InputError;
 use crate::input::place::Ready;
@@ -12,9 +12,6 @@ use crate::parallel::frameworks::Framework;
 use crate::parallel::is_legal;
 use crate::placement::Choices;
 use crate::placement::Problem;
-use crate::placement::Usage;
-use crate::placement::fewest_devices as fewest_of;
-use crate::placement::fits;
 use crate::placement::obstacle;
 use crate::placement::refusal;
 use crate::plan::Job;
@@ -26,14 +23,10 @@ use crate::plan::check::placement::check;
 use crate::report::placement as report;
 use crate::strategy::Best;
 use crate::strategy::Planner;
-use crate::strategy::Sharded;
 use crate::strategy::Terms;
 use crate::strategy::Training;
 use crate::strategy::settings;
 use crate::strategy::shardings;
-
-/// The most devices on which a model is made to fit.
-pub const MOST_FITTED: u64 = 1 << 20;
 
 /// What is asked of the placement of one division.
 struct Asked {
@@ -53,7 +46,8 @@ fn refused(ready: &Ready, reason: &dyn std::fmt::Display) -> InputError {
     InputError::Syntax { file, line: None, message: reason.to_string() }
 }
 
-fn training(ready: &Ready, terms: &Terms) -> Result<Training, InputError> {
+/// What is trained, ready to be divided.
+pub(super) fn training(ready: &Ready, terms: &Terms) -> Result<Training, InputError> {
     let question = &ready.question;
     Training::new(&question.model.name, ready.model.clone(), question.sequence, terms)
         .map_err(|reason| refused(ready, &reason))
@@ -142,13 +136,17 @@ pub fn why_nothing_fits(
     table: &EstimateTable,
     spelling: Spelling,
 ) -> Result<String, InputError> {
+    let terms = &ready.terms;
+    let fewest = fewest_devices(ready, table)?;
+    if let Some(fewest) = fewest.filter(|&fewest| fewest > terms.cluster.devices) {
+        return Ok(report::too_few_devices(fewest, terms.cluster.devices, &terms.space.recompute));
+    }
     let asked = asked(ready, table)?;
     let problems: Vec<Problem> = asked.iter().map(Asked::problem).collect();
     let obstacles = problems.iter().map(|problem| (problem, obstacle(problem)));
-    let terms = &ready.terms;
     Ok(match problems.iter().find_map(refusal) {
         Some(broken) => format!("memory and devices would do, but {broken}"),
-        None if would_fit_with_some_idle(terms, &problems) => format!(
+        None if fewest.is_some() && terms.space.framework != Framework::Any => format!(
             "memory would do, but plans that {} accepts use all {} devices and give every pipeline as \
              many of the {} sequences: no degrees do both; change one of the numbers, or give {} any",
             terms.space.framework,
@@ -158,87 +156,4 @@ pub fn why_nothing_fits(
         ),
         None => report::reason(&Units::physical(), obstacles),
     })
-}
-
-/// Whether something fits where some devices may be idle and pipelines may differ.
-fn would_fit_with_some_idle(terms: &Terms, problems: &[Problem]) -> bool {
-    terms.space.framework != Framework::Any
-        && problems.iter().any(|problem| {
-            let choices = Choices { usage: Usage::Any, legal: None, ..problem.choices.clone() };
-            let needed = fewest_of(&Problem { choices: &choices, ..*problem });
-            needed.is_some_and(|needed| needed <= problem.job.devices)
-        })
-}
-
-/// The fewest devices on which some strategy fits, whoever runs it; `None` where none does.
-///
-/// # Errors
-/// That the model cannot be trained so at all.
-pub fn fewest_devices(ready: &Ready, table: &EstimateTable) -> Result<Option<u64>, InputError> {
-    let mut terms = ready.terms.clone();
-    terms.cluster.devices = MOST_FITTED;
-    // Others may be idle.
-    terms.space.framework = Framework::Any;
-    let training = training(ready, &terms)?;
-    let planner = Planner { terms: &terms, training: &training, table };
-    let mut fewest: Option<u64> = None;
-    let divisions = training.divisions.iter().enumerate();
-    for (at, division) in divisions.filter(|(_, d)| d.cluster.devices == MOST_FITTED) {
-        let Ok((profile, mut job)) = planner.asked(at, &ready.chip) else { continue };
-        let each = division.share.setting.devices();
-        let devices = |sharded: &Sharded| sharded.data_parallel * sharded.ranks * each;
-        let mut ways = shardings(&terms, division);
-        ways.sort_by_key(|way| way.as_ref().map(devices));
-        for sharded in ways {
-            let devices = sharded.as_ref().map(devices);
-            if devices.zip(fewest).is_some_and(|(devices, known)| known <= devices) {
-                break;
-            }
-            for &recompute in &terms.space.recompute {
-                let mut choices = terms.choices(recompute, sharded);
-                // Several virtual stages hold no less.
-                choices.chunks = *choices.chunks.start()..=*choices.chunks.start();
-                job.devices = devices.unwrap_or(MOST_FITTED);
-                let problem = Problem { profile: &profile, job: &job, choices: &choices };
-                let found = match devices {
-                    Some(devices) => fits(&problem).then_some(devices),
-                    None => fewest_of(&problem),
-                };
-                fewest = fewest.into_iter().chain(found).min();
-            }
-        }
-    }
-    Ok(fewest)
-}
-
-/// How many devices a model needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fitted {
-    /// On no fewer does it fit.
-    pub fewest: u64,
-    /// Devices of a node; 1 where the network has no nodes.
-    pub per_node: u64,
-    /// Twice the fewest or more, in whole nodes, a power of two: room for longer sequences and
-    /// larger micro-batches.
-    pub comfortable: u64,
-}
-
-impl Fitted {
-    /// That of a question; `None` where nothing fits on any number of devices.
-    ///
-    /// # Errors
-    /// That the model cannot be trained so at all.
-    pub fn of(ready: &Ready, table: &EstimateTable) -> Result<Option<Self>, InputError> {
-        let per_node = ready.terms.cluster.network.devices_per_node().unwrap_or(1);
-        let fewest = fewest_devices(ready, table)?;
-        Ok(fewest.map(|fewest| {
-            let comfortable = (2 * fewest).div_ceil(per_node) * per_node;
-            Self { fewest, per_node, comfortable: comfortable.next_power_of_two() }
-        }))
-    }
-
-    /// Whole nodes that have the fewest devices.
-    pub fn nodes(&self) -> u64 {
-        self.fewest.div_ceil(self.per_node)
-    }
 }

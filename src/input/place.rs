@@ -144,6 +144,7 @@ pub fn question(
         next_tokens: None,
         sequence,
         hardware: Source { name: hardware.to_owned(), text: hardware_text },
+        network_times: None,
         knobs: BTreeMap::new(),
         published,
         devices,
@@ -159,6 +160,9 @@ pub fn question(
         rule: conventions.rule,
     })
 }
+
+/// The most times that links may be faster than they are.
+pub const FASTEST_NETWORK: u64 = 1000;
 
 /// Sequences in a batch of the published evaluation.
 pub const PUBLISHED_BATCH: u64 = 4096;
@@ -243,9 +247,11 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
     let field = Field::new(file, "devices");
     network::reaches(&hardware.physics.network, question.devices, &field)?;
     let vector_costs = Conventions::of(question.published).vector_costs;
+    let times = question.network_times.unwrap_or(1);
+    let network = hardware.physics.reached_network().with_bandwidths(|link| link.times(times));
     let terms = Terms {
         design: hardware.name,
-        cluster: Cluster { devices: question.devices, network: hardware.physics.reached_network() },
+        cluster: Cluster { devices: question.devices, network },
         global_batch: question.global_batch,
         space: question.space.clone(),
         reserve_per_mille: question.reserve_per_mille,
@@ -411,6 +417,9 @@ fn validate(question: &Question, file: &str) -> Result<(), InputError> {
     field("sequence").whole(question.sequence, 1, LARGEST_SEQUENCE)?;
     field("devices").whole(question.devices, 1, Job::LARGEST_COUNT)?;
     field("global_batch").whole(question.global_batch, 1, Job::LARGEST_COUNT)?;
+    if let Some(times) = question.network_times {
+        field("network_times").whole(times, 1, FASTEST_NETWORK)?;
+    }
     let reserve = question.reserve_per_mille;
     if !(-50..1000).contains(&reserve) {
         let allowed = "allowed are -50 to 999 thousandths";

@@ -141,7 +141,6 @@ fn unknown(spec: &Spec) -> Option<&'static str> {
         (spec.capped.scores || spec.capped.logits, "its scores or logits are capped"),
         (spec.embedding_scaled || spec.embedding_norm, "its embedding is scaled or normed"),
         (spec.head_bias, "its head adds a bias"),
-        (spec.next_tokens > 0, "a layer of it tells the token after the next"),
         (spec.sinks, "its attention has sinks"),
         (spec.types.is_some(), "its tokens have types"),
         (spec.positions.is_none() && spec.rotary == 0, "the mask tells its positions"),

@@ -116,6 +116,9 @@ fn model(run: &Run, architecture: &Architecture) -> Fields {
         let window = vec![tokens.saturating_sub(1).into(), 0.into()];
         fields.push(("window_size", Value::List(window)));
     }
+    if spec.next_tokens > 0 {
+        fields.push(("mtp_num_layers", spec.next_tokens.into()));
+    }
     fields.extend(experts(architecture));
     fields
 }
@@ -164,7 +167,7 @@ fn fields(run: &Run, cut: &Cut) -> Fields {
         ),
         (
             "model.pipeline_model_parallel_layout",
-            if several { Value::Text(layout(&cut.stages)) } else { Value::None },
+            if several { Value::Text(layout(&cut.stages, cut.next_token)) } else { Value::None },
         ),
         ("model.pipeline_dtype", if several { Value::Code("torch.bfloat16") } else { Value::None }),
     ];

@@ -19,6 +19,8 @@ pub struct Cut {
     /// Transformer layers of each virtual stage, from 0 on; the embedding stands before those of
     /// the first stage, the head after those of the last.
     pub stages: Vec<Vec<u64>>,
+    /// The virtual stage of the layer that tells the token after the next, where there is one.
+    pub next_token: Option<usize>,
     /// How many layers of each virtual stage are computed again.
     pub repeated: Vec<u64>,
 }
@@ -28,17 +30,26 @@ impl Cut {
     pub(super) fn of(run: &Run) -> Result<Self, CannotLaunch> {
         let training = run.plan.training.as_ref().ok_or(CannotLaunch::NoModel)?;
         let last = run.plan.profile.n_layers().saturating_sub(1);
-        if run.spec.layers + 1 != last as u64 {
+        let spec = run.spec;
+        if spec.layers + spec.next_tokens + 1 != last as u64 {
             return Err(CannotLaunch::NoModel);
         }
         let stages = run.plan.answer.stages.iter();
         let layers = |stage: &[usize]| -> Vec<u64> {
-            let inner = stage.iter().filter(|&&layer| layer > 0 && layer < last);
-            inner.map(|&layer| layer as u64 - 1).collect()
+            let places = stage.iter().map(|&layer| layer as u64);
+            places
+                .filter(|place| (1..=spec.layers).contains(place))
+                .map(|place| place - 1)
+                .collect()
+        };
+        // The layer behind the last transformer layer, before the head.
+        let next_token = |stage: &[usize]| {
+            spec.next_tokens > 0 && stage.iter().any(|&layer| layer as u64 == spec.layers + 1)
         };
         Ok(Self {
             strategy: training.strategy,
             stages: stages.clone().map(|stage| layers(&stage.layers)).collect(),
+            next_token: stages.clone().position(|stage| next_token(&stage.layers)),
             repeated: stages.map(|stage| stage.repeated as u64).collect(),
         })
     }
@@ -46,6 +57,7 @@ impl Cut {
     /// Which whole layers are computed again, as frameworks say it.
     pub fn repeated_layers(&self) -> RepeatedLayers {
         let counts = || self.stages.iter().map(|stage| stage.len() as u64).zip(&self.repeated);
+        let whole = |at: usize| self.stages[at].len() + usize::from(self.next_token == Some(at));
         let most = self.most_repeated();
         match self.strategy.recompute {
             Recompute::None => RepeatedLayers::None,
@@ -53,7 +65,9 @@ impl Cut {
             Recompute::Stage if self.strategy.pipeline == 1 => RepeatedLayers::None,
             Recompute::Stage => RepeatedLayers::Stages,
             _ if most == 0 => RepeatedLayers::None,
-            _ if counts().all(|(all, &repeated)| repeated == all) => RepeatedLayers::All,
+            _ if self.repeated.iter().enumerate().all(|(at, &some)| some == whole(at) as u64) => {
+                RepeatedLayers::All
+            }
             _ if counts().all(|(all, &repeated)| repeated == most.min(all)) => {
                 RepeatedLayers::OneNumber
             }
@@ -120,13 +134,15 @@ impl Cut {
     }
 }
 
-/// Megatron's words for the layers of virtual stages: `Et|(tt|)*30tL`.
-pub fn layout(stages: &[Vec<u64>]) -> String {
+/// Megatron's words for the layers of virtual stages, one of which may also have the layer that tells
+/// the token after the next: `Et|(tt|)*30mL`.
+pub fn layout(stages: &[Vec<u64>], next_token: Option<usize>) -> String {
     let last = stages.len().saturating_sub(1);
     let word = |at: usize, layers: &[u64]| {
         let first = if at == 0 { "E" } else { "" };
+        let more = if next_token == Some(at) { "m" } else { "" };
         let loss = if at == last { "L" } else { "|" };
-        format!("{first}{}{loss}", "t".repeat(layers.len()))
+        format!("{first}{}{more}{loss}", "t".repeat(layers.len()))
     };
     let words: Vec<String> = stages.iter().enumerate().map(|(at, one)| word(at, one)).collect();
     let runs = words.chunk_by(|one, other| one == other);
@@ -147,9 +163,12 @@ mod tests {
         let stages = |counts: &[u64]| -> Vec<Vec<u64>> {
             counts.iter().map(|&count| (0..count).collect()).collect()
         };
-        assert_eq!(layout(&stages(&[1, 2, 2, 2, 1])), "Et|(tt|)*3tL");
-        assert_eq!(layout(&stages(&[0, 3, 0])), "E|ttt|L");
-        assert_eq!(layout(&stages(&[4, 4])), "Etttt|ttttL");
-        assert_eq!(layout(&stages(&[2])), "EttL");
+        assert_eq!(layout(&stages(&[1, 2, 2, 2, 1]), None), "Et|(tt|)*3tL");
+        assert_eq!(layout(&stages(&[0, 3, 0]), None), "E|ttt|L");
+        assert_eq!(layout(&stages(&[4, 4]), None), "Etttt|ttttL");
+        assert_eq!(layout(&stages(&[2]), None), "EttL");
+        let published = [vec![1], vec![2; 30], vec![0]].concat();
+        assert_eq!(layout(&stages(&published), Some(31)), "Et|(tt|)*30mL");
+        assert_eq!(layout(&stages(&[2, 0, 0]), Some(1)), "Ett|m|L");
     }
 }

@@ -33,6 +33,7 @@ pub(super) fn expressible(spec: &Spec) -> Result<(), CannotLaunch> {
         && !(spec.biases.qkv || spec.biases.attention_out || spec.biases.mlp)
         && !(spec.sinks || spec.embedding_scaled || spec.embedding_norm || spec.head_bias)
         && !(spec.capped.scores || spec.capped.logits)
+        && spec.next_tokens == 0
         && spec.own.is_empty()
         && spec.own_cut.is_empty()
         && (0..spec.layers).all(|at| {
@@ -65,11 +66,6 @@ pub(super) fn files(run: &Run, cut: &Cut) -> Result<Vec<LaunchFile>, CannotLaunc
     if strategy.context_kind == ContextKind::Ulysses && strategy.context_parallel > 1 {
         return Err(no_word("it exchanges no heads for tokens", "the ring or gather kind does"));
     }
-    let dealt = strategy.expert_parallel > 1 || strategy.expert_tensor != strategy.tensor_parallel;
-    if run.spec.experts.is_some() && dealt {
-        let reason = "experts that are dealt out have an axis of which no files are written";
-        return Err(no_word(reason, "e=1 does"));
-    }
     if strategy.shards.is_some() {
         return Err(no_word("all replicas share, or none", "no `shard` does"));
     }
@@ -80,7 +76,7 @@ pub(super) fn files(run: &Run, cut: &Cut) -> Result<Vec<LaunchFile>, CannotLaunc
     let each = decimal(strategy.micro_batch, sharers).ok_or_else(|| {
         no_word("its part of a sequence is no decimal", "t times c that is a power of two does")
     })?;
-    let how = "Run it from that directory: python3 -m MaxText.train maxtext.yml\n\
+    let how = "Run it on every node: python3 -m maxtext.trainers.pre_train.train maxtext.yml\n\
                # run_name=… base_output_directory=… dataset_path=…; data and tokenizer are yours.";
     let mut text = header(Target::Maxtext, run, how);
     text.add("base_config: base.yml\n");
@@ -97,7 +93,7 @@ pub(super) fn files(run: &Run, cut: &Cut) -> Result<Vec<LaunchFile>, CannotLaunc
         key("context_parallel_load_balance", "true");
     }
     let full = cut.repeated_layers() == RepeatedLayers::All;
-    key("remat_policy", if full { "full" } else { "minimal" });
+    key("remat_policy", if full { "full" } else { "minimal_with_context" });
     key("per_device_batch_size", &each);
     let training = run.plan.training.as_ref().ok_or(CannotLaunch::NoModel)?;
     let micro_batches = cut.micro_batches(training.global_batch);
@@ -105,7 +101,10 @@ pub(super) fn files(run: &Run, cut: &Cut) -> Result<Vec<LaunchFile>, CannotLaunc
     key("max_target_length", &training.sequence.to_string());
     key("steps", &run.steps.to_string());
     key("dtype", "bfloat16");
-    key("attention", "flash");
+    // What stands in nodes are GPUs, whose fused attention is that of another library.
+    let gpus = run.per_node.is_some();
+    key("hardware", if gpus { "gpu" } else { "tpu" });
+    key("attention", if gpus { "cudnn_flash_te" } else { "flash" });
     if precision(run) == Precision::Fp8 {
         key("quantization", "fp8");
     }
@@ -146,10 +145,12 @@ fn meshes(run: &Run, cut: &Cut) -> Option<Vec<(String, u64)>> {
     let strategy = &cut.strategy;
     let tensor = if strategy.sequence_parallel { "tensor_sequence" } else { "tensor" };
     let data = if strategy.zero == Zero::Weights { "fsdp" } else { "data" };
+    // Devices that differ in their experts differ in their data, too, and share the other weights.
     let axes = [
         (tensor, strategy.tensor_parallel),
         ("context", strategy.context_parallel),
-        (data, strategy.data_parallel),
+        ("expert", strategy.expert_parallel),
+        (data, strategy.data_parallel / strategy.expert_parallel.max(1)),
     ];
     let mut left = run.per_node.unwrap_or(run.plan.job.devices).min(run.plan.job.devices);
     let mut found = Vec::new();

@@ -102,6 +102,14 @@ pub(super) fn expressible(target: Target, run: &Run, cut: &Cut) -> Result<(), Ca
     if is_sharded(cut) && strategy.pipeline > 1 {
         return no_word("its sharding of gradients has no pipeline", "zero=1, or p=1, does");
     }
+    if let Some(at) = cut.next_token.filter(|_| strategy.pipeline > 1) {
+        let (ranks, at) = (strategy.pipeline, at as u64);
+        if at % ranks == 0 || at / ranks + 1 < cut.chunks() {
+            let reason = "the layer that tells the token after the next stands on the first rank, or \
+                          not in the last chunk of its rank";
+            return no_word(reason, "fewer chunks, or more than two ranks, do");
+        }
+    }
     if unfused(run) && strategy.context_parallel > 1 {
         return no_word("attention that is not fused has whole sequences", "c=1 does");
     }
@@ -144,6 +152,9 @@ fn flags(run: &Run, cut: &Cut) -> Result<Vec<Flag>, CannotLaunch> {
     repeated(&mut flags, cut);
     batch(&mut flags, run, cut);
     model(&mut flags, run, &architecture);
+    if run.spec.next_tokens > 0 {
+        flags.number("--mtp-num-layers", run.spec.next_tokens);
+    }
     if let Some(experts) = architecture.experts() {
         flags.number("--expert-model-parallel-size", cut.strategy.expert_parallel);
         flags.number("--expert-tensor-parallel-size", cut.strategy.expert_tensor);
@@ -209,7 +220,7 @@ fn divided(flags: &mut Flags, cut: &Cut) {
     }
     flags.number("--pipeline-model-parallel-size", strategy.pipeline);
     if strategy.pipeline > 1 {
-        flags.word("--pipeline-model-parallel-layout", &layout(&cut.stages));
+        flags.word("--pipeline-model-parallel-layout", &layout(&cut.stages, cut.next_token));
         if cut.chunks() > 1 {
             let group = strategy.schedule.group();
             flags.number("--microbatch-group-size-per-virtual-pipeline-stage", group);

@@ -30,6 +30,8 @@ use crate::plan::Plan;
 
 pub use cut::Cut;
 pub use cut::layout;
+pub use torchtitan::FLAVORS;
+pub use torchtitan::Flavor;
 
 /// What starts a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -42,6 +42,9 @@ pub struct Question {
     pub sequence: u64,
     /// The accelerator and its physics.
     pub hardware: Source,
+    /// How many times as fast every link is; `None` for what the hardware says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_times: Option<u64>,
     /// Knobs turned by hand, by name.
     pub knobs: BTreeMap<String, u64>,
     /// Whether constants, vector costs and conventions are the published ones.

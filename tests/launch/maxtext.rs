@@ -24,6 +24,7 @@ const KEYS: &[&str] = &[
     "max_target_length",
     "steps",
     "dtype",
+    "hardware",
     "attention",
     "quantization",
     "decoder_block",
@@ -43,7 +44,7 @@ const KEYS: &[&str] = &[
     "capacity_factor",
 ];
 
-const AXES: &[&str] = &["data", "fsdp", "tensor", "tensor_sequence", "context"];
+const AXES: &[&str] = &["data", "fsdp", "tensor", "tensor_sequence", "context", "expert"];
 
 /// Judges a configuration.
 pub fn judge(launched: &Launched) -> Result<(), String> {
@@ -79,11 +80,20 @@ pub fn judge(launched: &Launched) -> Result<(), String> {
     let s = number("max_target_length")?;
     require(c == 1 || s % (2 * c) as f64 == 0.0, "the sequence divides by twice the context")?;
     require(c == 1 || keys.contains_key("context_parallel_strategy"), "a strategy of context")?;
-    require(["full", "minimal"].contains(&keys["remat_policy"]), "a policy that is known")?;
+    let policies = ["full", "minimal_with_context"];
+    require(policies.contains(&keys["remat_policy"]), "a policy that is known")?;
+    let attention = if keys["hardware"] == "gpu" { "cudnn_flash_te" } else { "flash" };
+    require(keys["attention"] == attention, "the fused attention of the hardware")?;
     require(keys["base_config"] == "base.yml", "a base")?;
     let strategy = launched.strategy();
     let training = launched.plan.training.as_ref().unwrap();
-    let d = degrees["data"] * degrees["fsdp"];
+    let e = degrees["expert"];
+    let d = degrees["data"] * degrees["fsdp"] * e;
+    require(e == strategy.expert_parallel, "experts as in the plan")?;
+    let experts = launched.config()["num_local_experts"].as_u64();
+    let said = keys.get("num_experts").and_then(|count| count.parse::<u64>().ok());
+    require(said == experts && experts.unwrap_or(1).is_multiple_of(e), "experts of the model")?;
+    require(e == 1 || c == 1, "experts or sequences have the inner devices")?;
     require(
         [t, c, d] == [strategy.tensor_parallel, strategy.context_parallel, strategy.data_parallel],
         "degrees as in the plan",
@@ -93,7 +103,7 @@ pub fn judge(launched: &Launched) -> Result<(), String> {
     require((micro - strategy.micro_batch as f64).abs() < 1e-9, "the micro-batch of the plan")?;
     let scattered = degrees["tensor_sequence"] > 1;
     require(scattered == strategy.sequence_parallel, "sp as in the plan")?;
-    let zero = if degrees["fsdp"] > 1 {
+    let zero = if degrees["fsdp"] > 1 || e > 1 {
         Zero::Weights
     } else if keys.contains_key("shard_optimizer_over_data") {
         Zero::State
@@ -115,8 +125,12 @@ pub const MUTATIONS: &[Mutation] = &[
     ("another batch", |l| {
         replaced(l, "gradient_accumulation_steps: ", "gradient_accumulation_steps: 1")
     }),
-    ("another policy", |l| replaced(l, "remat_policy: full", "remat_policy: minimal")),
-    ("a policy that is none", |l| replaced(l, "remat_policy: minimal", "remat_policy: none")),
+    ("another policy", |l| replaced(l, "remat_policy: full", "remat_policy: minimal_with_context")),
+    ("a policy that is none", |l| {
+        replaced(l, "remat_policy: minimal_with_context", "remat_policy: none")
+    }),
+    ("experts of another hardware", |l| replaced(l, "hardware: gpu", "hardware: tpu")),
+    ("another number of experts", |l| replaced(l, "num_experts: ", "num_experts: 1")),
     ("half a sequence", |l| {
         let each = launched_each(l)?;
         replaced(l, &format!("per_device_batch_size: {each}"), "per_device_batch_size: 0.01")

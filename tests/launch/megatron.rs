@@ -81,6 +81,7 @@ const KNOWN: &[(&str, usize)] = &[
     ("moe-router-enable-expert-bias", 0),
     ("moe-grouped-gemm", 0),
     ("moe-token-dispatcher-type", 1),
+    ("mtp-num-layers", 1),
     ("multi-latent-attention", 0),
     ("q-lora-rank", 1),
     ("kv-lora-rank", 1),
@@ -179,6 +180,7 @@ pub fn judge_recipe(launched: &Launched) -> Result<(), String> {
             "microbatch-group-size-per-vp-stage" => {
                 "microbatch-group-size-per-virtual-pipeline-stage".to_owned()
             }
+            "num-moe-experts" => "num-experts".to_owned(),
             _ => name,
         };
         let values: Vec<String> = value
@@ -260,6 +262,8 @@ fn judge(launched: &Launched, flags: &Flags, (devices, one): (u64, bool)) -> Res
     let micro_batches = batch / (b * d);
     let mut v = 1;
     let mut counts = vec![layers];
+    let more = if has("mtp-num-layers") { number("mtp-num-layers")? } else { 0 };
+    require(more == launched.next_tokens(), "further tokens as in the model")?;
     if has("pipeline-model-parallel-layout") {
         let stages = expanded(&flags["pipeline-model-parallel-layout"][0])?;
         require((stages.len() as u64).is_multiple_of(p), "the stages of a layout divide by pp")?;
@@ -267,8 +271,15 @@ fn judge(launched: &Launched, flags: &Flags, (devices, one): (u64, bool)) -> Res
         let whole = stages.join("|");
         require(whole.matches('E').count() == 1 && whole.starts_with('E'), "one E, the first")?;
         require(whole.matches('L').count() == 1 && whole.ends_with('L'), "one L, the last")?;
-        require(whole.chars().all(|c| "EtL|".contains(c)), "only E, t and L")?;
+        require(whole.chars().all(|c| "EtmL|".contains(c)), "only E, t, m and L")?;
         require(whole.matches('t').count() as u64 == layers, "as many t as layers")?;
+        let told = whole.matches('m').count() as u64;
+        require(told == more, "as many m as layers that tell further tokens")?;
+        let after = whole.split_once('m').is_none_or(|(_, after)| !after.contains('t'));
+        require(after, "m stands behind all t")?;
+        let place = stages.iter().position(|stage| stage.contains('m')).map(|at| at as u64);
+        let stands = place.is_none_or(|at| at % p > 0 && at / p == v - 1);
+        require(stands, "m stands in the last chunk of a rank that is not the first")?;
         counts = stages.iter().map(|stage| stage.matches('t').count() as u64).collect();
     } else {
         require(layers % p == 0, "layers divide by pp without a layout")?;
@@ -295,6 +306,7 @@ fn judge(launched: &Launched, flags: &Flags, (devices, one): (u64, bool)) -> Res
     require(devices % (x * e * p) == 0, "the world size divides by etp x ep x pp")?;
     let folds = !has("use-tp-pp-dp-mapping") || p == 1 || x * e == t * c;
     require(folds, "etp x ep is tp x cp")?;
+    experts(launched, flags, (layers, x))?;
     if has("num-experts") {
         require(number("num-experts")? % e == 0, "experts divide by ep")?;
         require(e == 1 || t == 1 || has("sequence-parallel"), "ep with tp needs sp")?;
@@ -310,6 +322,66 @@ fn judge(launched: &Launched, flags: &Flags, (devices, one): (u64, bool)) -> Res
     let connected = t == 1 && c == 1 || sharded || one;
     require(connected, "CUDA_DEVICE_MAX_CONNECTIONS=1 with tp or cp")?;
     says_the_plan(launched, [t, c, p, v, d, b, batch, s], &counts, flags)
+}
+
+/// What stands in the place of the MLP, and latent attention, as the model's configuration has them.
+fn experts(launched: &Launched, flags: &Flags, (layers, x): (u64, u64)) -> Result<(), String> {
+    let config = launched.config();
+    let number = |name: &str| flags.get(name).and_then(|values| values[0].parse::<u64>().ok());
+    let says = |flag: &str, fields: &[&str]| {
+        let wanted = fields.iter().find_map(|field| config[*field].as_u64());
+        require(number(flag) == wanted, &format!("{flag} is {:?}, not {wanted:?}", number(flag)))
+    };
+    says("num-experts", &["num_local_experts", "num_experts", "n_routed_experts"])?;
+    says("q-lora-rank", &["q_lora_rank"])?;
+    says("kv-lora-rank", &["kv_lora_rank"])?;
+    says("qk-head-dim", &["qk_nope_head_dim"])?;
+    says("qk-pos-emb-head-dim", &["qk_rope_head_dim"])?;
+    says("v-head-dim", &["v_head_dim"])?;
+    let latent = flags.contains_key("multi-latent-attention");
+    require(latent == flags.contains_key("kv-lora-rank"), "latent attention has its ranks")?;
+    let plain = ["num-query-groups", "group-query-attention", "kv-channels"];
+    let grouped = plain.iter().any(|name| flags.contains_key(*name));
+    require(!(latent && grouped), "latent attention has no groups of queries")?;
+    let Some(count) = number("num-experts") else { return Ok(()) };
+    says("moe-router-topk", &["num_experts_per_tok"])?;
+    let chosen = number("moe-router-topk").unwrap_or(2);
+    require(chosen <= count, "tokens visit at most all experts")?;
+    says("moe-ffn-hidden-size", &["moe_intermediate_size", "intermediate_size"])?;
+    let mlp = number("moe-ffn-hidden-size").ok_or("experts have a size")?;
+    require(mlp % x == 0, "experts divide by etp")?;
+    let shared = config["n_shared_experts"].as_u64().map(|shared| shared * mlp);
+    require(number("moe-shared-expert-intermediate-size") == shared, "the shared expert")?;
+    let groups = (number("moe-router-num-groups"), number("moe-router-group-topk"));
+    require(groups.0.is_none_or(|groups| count % groups == 0), "experts divide by groups")?;
+    require(groups.0 >= groups.1, "tokens visit at most all groups")?;
+    let balanced = flags.contains_key("moe-router-enable-expert-bias");
+    let sigmoid = flags.get("moe-router-score-function").is_some_and(|f| f[0] == "sigmoid");
+    require(!balanced || sigmoid, "an expert bias needs the sigmoid")?;
+    let dispatcher = flags.get("moe-token-dispatcher-type").is_some_and(|f| f[0] == "alltoall");
+    require(dispatcher && flags.contains_key("moe-grouped-gemm"), "grouped experts, all to all")?;
+    let said: Vec<bool> = match flags.get("moe-layer-freq").map(Vec::as_slice) {
+        None => vec![true; usize::try_from(layers).unwrap()],
+        Some([one]) if one.starts_with('(') => pattern(one)?,
+        Some(list) => list.iter().map(|word| word == "1").collect(),
+    };
+    require(said.len() as u64 == layers, "the list of layers with experts has every layer")?;
+    let first = config["first_k_dense_replace"].as_u64().unwrap_or(0);
+    let listed = config["mlp_only_layers"].as_array().cloned().unwrap_or_default();
+    let dense = |at: u64| at < first || listed.iter().any(|one| one.as_u64() == Some(at));
+    let is = (0..layers).map(|at| !dense(at)).eq(said);
+    require(is, "the layers with experts are those of the model")
+}
+
+/// `([0]*3+[1]*58)` written out.
+fn pattern(text: &str) -> Result<Vec<bool>, String> {
+    let mut found = Vec::new();
+    for part in text.trim_matches(['(', ')']).split('+') {
+        let (item, times) = part.split_once(")*").or(part.split_once("]*")).ok_or("no product")?;
+        let has = item.trim_start_matches('[') == "1";
+        found.extend(vec![has; times.parse().map_err(|_| "no number of layers")?]);
+    }
+    Ok(found)
 }
 
 fn recompute(flags: &Flags, has: &dyn Fn(&str) -> bool) -> Result<(), String> {
@@ -370,7 +442,7 @@ fn says_the_plan(
     let repeated: u64 = launched.plan.answer.stages.iter().map(|one| one.repeated as u64).sum();
     let number = flags.get("recompute-num-layers").map_or(0, |n| n[0].parse::<u64>().unwrap());
     let block = flags.get("recompute-method").is_some_and(|method| method[0] == "block");
-    let layers: u64 = counts.iter().sum();
+    let layers = counts.iter().sum::<u64>() + launched.next_tokens();
     let told = match (number, block) {
         (0, _) => 0,
         (number, true) => counts.iter().map(|&count| count.min(number)).sum(),
@@ -432,6 +504,37 @@ pub const MUTATIONS: &[Mutation] = &[
         let d = l.plan.job.devices;
         let per_node = d.min(8);
         of(l, d > 1 && d % 3 != 0, &format!("--nproc-per-node {per_node} "), "--nproc-per-node 7 ")
+    }),
+];
+
+/// Changes of mixtures of experts, in a script.
+pub const MIXTURE_MUTATIONS: &[Mutation] = &[
+    ("another number of experts", |l| replaced(l, "--num-experts ", "--num-experts 1")),
+    ("more experts of a token than there are", |l| {
+        replaced(l, "--moe-router-topk ", "--moe-router-topk 9")
+    }),
+    ("experts that cannot be dealt out so", |l| {
+        let e = l.strategy().expert_parallel;
+        let from = format!("--expert-model-parallel-size {e} ");
+        of(l, e > 1, &from, &format!("--expert-model-parallel-size {} ", e + 1))
+    }),
+    ("a list without a layer", |l| replaced(l, "--moe-layer-freq '(", "--moe-layer-freq '([1]*1+")),
+    ("no layer for the token after the next", |l| replaced(l, "mL'", "L'")),
+    ("a loss before that layer", |l| of(l, l.strategy().pipeline > 1, "mL'", "Lm'")),
+    ("another latent rank", |l| replaced(l, "--kv-lora-rank 1", "--kv-lora-rank 2")),
+    ("a bias without its score", |l| {
+        replaced(l, "--moe-router-score-function sigmoid", "--moe-router-score-function softmax")
+    }),
+    ("another shared expert", |l| {
+        replaced(
+            l,
+            "--moe-shared-expert-intermediate-size ",
+            "--moe-shared-expert-intermediate-size 1",
+        )
+    }),
+    ("ep with tp and no sp", |l| {
+        let both = l.strategy().expert_parallel > 1 && l.strategy().tensor_parallel > 1;
+        of(l, both, "  --sequence-parallel \\\n", "")
     }),
 ];
 

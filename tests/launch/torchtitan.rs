@@ -49,7 +49,8 @@ pub fn judge(launched: &Launched) -> Result<(), String> {
     )?;
     let mut stages = vec![80_u64; 0];
     if p > 1 {
-        stages = modules(fields.get("module_fqns_per_model_part").ok_or("no modules")?)?;
+        let list = fields.get("module_fqns_per_model_part").ok_or("no modules")?;
+        stages = modules(list, launched.config()["num_hidden_layers"].as_u64().unwrap())?;
         require((stages.len() as u64).is_multiple_of(p), "as many stages on every rank")?;
         let each = stages.len() as u64 / p;
         match fields.get("pipeline_parallel_schedule").copied() {
@@ -89,13 +90,22 @@ pub fn judge(launched: &Launched) -> Result<(), String> {
     };
     let alone = replicate * shard * c == 1;
     require(alone || zero == strategy.zero, "zero as in the plan")?;
+    let e = fields.get("expert_parallel_degree").map_or(1, |degree| degree.parse().unwrap());
+    require((shard * c * t).is_multiple_of(e), "experts are dealt out among shards")?;
+    require(e == strategy.expert_parallel, "experts as in the plan")?;
+    let is_mixture = launched.config()["num_experts"].as_u64().is_some();
+    let registered = if is_mixture { "30B-A3B" } else { "8B" };
+    let said = format!("config.model_spec = model_registry(\"{registered}\")");
+    require(launched.text.contains(&said), "the model of the plan, in its numbers")?;
+    let captured = !launched.text.contains("config.training.disable_cuda_graphs = True");
+    require(!captured || p == 1 && e == 1, "graphs take no pipeline and no dealt experts")?;
     let full = launched.text.contains("config.activation_checkpoint = FullAC.Config()");
     let repeated: usize = launched.plan.answer.stages.iter().map(|stage| stage.repeated).sum();
     require(full == (repeated > 0), "checkpointing as in the plan")
 }
 
 /// Layers of every stage; every module stands once and in its order.
-fn modules(list: &str) -> Result<Vec<u64>, String> {
+fn modules(list: &str, n_layers: u64) -> Result<Vec<u64>, String> {
     let parsed: Vec<Vec<String>> =
         serde_json::from_str(list).map_err(|error| format!("no lists: {error}"))?;
     let counts =
@@ -108,7 +118,7 @@ fn modules(list: &str) -> Result<Vec<u64>, String> {
         .chain((0..layers).map(|layer| format!("layers.{layer}")))
         .chain(["norm".to_owned(), "lm_head".to_owned()])
         .collect();
-    require(all == expected && layers == 32, "every module once, in order")?;
+    require(all == expected && layers == n_layers, "every module once, in order")?;
     Ok(counts)
 }
 
@@ -127,6 +137,12 @@ pub const MUTATIONS: &[Mutation] = &[
         replaced(l, "num_tokens_per_train_step=", "num_tokens_per_train_step=1")
     }),
     ("another checkpointing", |l| replaced(l, "FullAC.Config()", "None")),
+    ("another model", |l| replaced(l, "model_registry(\"8B\")", "model_registry(\"70B\")")),
+    ("graphs of a pipeline", |l| replaced(l, "disable_cuda_graphs = True", "x = True")),
+    ("another degree of experts", |l| {
+        let from = format!("expert_parallel_degree={}", l.strategy().expert_parallel);
+        replaced(l, &from, "expert_parallel_degree=3")
+    }),
     ("another resharding", |l| replaced(l, "\"always\"", "\"never\"")),
     ("a field twice", |l| {
         replaced(l, "        steps=", "        max_context_length=8,\n        steps=")

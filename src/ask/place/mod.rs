@@ -7,7 +7,7 @@ pub use request::ATTENTIONS;
 pub use request::PlaceRequest;
 pub use request::RecomputeChoice;
 
-pub use super::solved::Fitted;
+pub use super::fewest::Fitted;
 
 use serde_json::Value;
 use serde_json::json;

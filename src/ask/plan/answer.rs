@@ -13,6 +13,7 @@ use crate::advise::CurvePoint;
 use crate::advise::Found;
 use crate::advise::Room;
 use crate::advise::RunFigures;
+use crate::ask::fewest::Fitted;
 use crate::ask::solved;
 use crate::estimate::EstimateTable;
 use crate::input::Conventions;
@@ -38,16 +39,18 @@ pub struct Context<'a> {
     pub read: &'a Reader<'a>,
     /// Estimates that are known already.
     pub table: EstimateTable,
+    /// How many questions are answered at once.
+    pub n_threads: usize,
 }
 
 impl<'a> Context<'a> {
-    /// With no estimates yet.
+    /// With no estimates yet, one question after the other.
     pub fn new(read: &'a Reader<'a>) -> Self {
         let options = crate::estimate::Options {
             vector_costs: Conventions::OURS.vector_costs,
             ..crate::estimate::Options::default()
         };
-        Self { read, table: EstimateTable::new(options) }
+        Self { read, table: EstimateTable::new(options), n_threads: 1 }
     }
 }
 
@@ -144,7 +147,7 @@ fn asked_batch(batch: Batch, sequence: u64) -> u64 {
 /// What of the request makes no sense.
 pub fn room(request: &PlanRequest, context: &Context) -> Result<Option<Room>, InputError> {
     let (ready, _) = request.ready(context.read)?;
-    let fitted = solved::Fitted::of(&ready, &context.table)?;
+    let fitted = Fitted::of(&ready, &context.table)?;
     Ok(fitted.map(|fitted| Room { fewest: fitted.fewest, comfortable: fitted.comfortable }))
 }
 
@@ -177,14 +180,12 @@ pub(super) fn answered(
     let whole = ready.question.space.framework != Framework::Any;
     let batches = if whole { nearest_batches(request, &ready) } else { Vec::new() };
     let fewer = if whole { fewer_devices(request, &ready) } else { Vec::new() };
-    let network = ready.terms.cluster.network;
     let solve = |request: PlanRequest, ready: Ready| -> Result<Option<Answered>, InputError> {
         let found = solved::best(&ready, &context.table)?;
         Ok(found.map(|(_, plan)| Answered { request, ready, plan }))
     };
     let other = |request: PlanRequest| -> Result<Option<Answered>, InputError> {
-        let (mut ready, _) = request.ready(context.read)?;
-        ready.terms.cluster.network = network;
+        let (ready, _) = request.ready(context.read)?;
         solve(request, ready)
     };
     let given = request.strategy != GivenStrategy::default() && request.reserve_per_mille.is_none();

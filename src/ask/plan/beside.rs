@@ -16,17 +16,15 @@ use crate::plan::GivenCut;
 use crate::plan::GivenStrategy;
 use crate::plan::Plan;
 
-/// Another request, with what of the network is different in it.
+/// Another request by name.
 struct Case {
     title: String,
     request: PlanRequest,
-    /// How many times as fast every link is.
-    network: u64,
 }
 
 impl Case {
     fn new(title: &str, request: PlanRequest) -> Self {
-        Self { title: title.to_owned(), request, network: 1 }
+        Self { title: title.to_owned(), request }
     }
 }
 
@@ -165,7 +163,9 @@ fn what_if_cases(request: &PlanRequest, advice: &Advice) -> Vec<Case> {
             cases.push(Case::new(title, other));
         }
     }
-    cases.push(Case { network: 2, ..Case::new("twice the network", own()) });
+    let times = request.network_times.unwrap_or(1).saturating_mul(2);
+    let faster = PlanRequest { network_times: Some(times), ..own() };
+    cases.push(Case::new("twice the network", faster));
     if let Some(per_node) = advice.per_node {
         let more = PlanRequest { devices: request.on(devices + per_node).devices, ..own() };
         cases.push(Case::new("one node more", more));
@@ -187,15 +187,9 @@ fn rows(
 }
 
 fn row(case: &Case, context: &Context) -> Result<Option<Row>, InputError> {
-    let Case { title, request, network } = case;
-    let Ok((mut ready, _)) = request.ready(context.read) else { return Ok(None) };
-    if *network > 1 {
-        let network = ready.terms.cluster.network.with_bandwidths(|link| link.times(*network));
-        ready.terms.cluster.network = network;
-    }
-    // A faster network is a part that no option names.
-    let command = if *network > 1 { String::new() } else { request.command() };
-    let title = title.clone();
+    let Case { title, request } = case;
+    let Ok((ready, _)) = request.ready(context.read) else { return Ok(None) };
+    let (title, command) = (title.clone(), request.command());
     // What cannot be divided so at all fits no more than what lacks memory.
     let found = match answered(request, ready, context) {
         Err(_) | Ok(None) => None,

@@ -77,6 +77,9 @@ pub struct PlanRequest {
     pub next_tokens: Option<u64>,
     /// Devices at hand.
     pub devices: DeviceRange,
+    /// How many times as fast as the accelerator's every link is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_times: Option<u64>,
     /// Tokens to train on; `None` for 20 for each parameter that a token visits.
     pub tokens: Option<u64>,
     /// Tokens in a sequence.
@@ -119,6 +122,7 @@ impl PlanRequest {
             imbalance_per_mille: None,
             next_tokens: None,
             devices: DeviceRange::only(devices),
+            network_times: None,
             tokens: None,
             sequence: None,
             batch: Batch::Usual,
@@ -168,6 +172,7 @@ impl PlanRequest {
         question.precision = self.precision;
         question.imbalance_per_mille = self.imbalance_per_mille;
         question.next_tokens = self.next_tokens;
+        question.network_times = self.network_times;
         let assumed = self.efficiency.as_ref();
         let assumed = assumed.map(|name| efficiency_choice::source(name, "--efficiency", read));
         question.efficiency = assumed.transpose()?;
@@ -181,7 +186,7 @@ impl PlanRequest {
                 // Its meshes are filled node by node, and a device's part of a sequence is a decimal.
                 question.space.tensor_parallel.retain(|width| width.is_power_of_two());
                 question.space.context_parallel.retain(|degree| degree.is_power_of_two());
-                question.space.expert_parallel = vec![1];
+                question.space.expert_parallel.retain(|degree| degree.is_power_of_two());
             }
         }
         let whole = question.space.clone();
@@ -204,6 +209,7 @@ impl PlanRequest {
         let mut option = |name: &str, value: Option<String>| {
             words.extend(value.map(|value| format!("--{name} {}", word(&value))));
         };
+        option("network-times", self.network_times.map(|times| times.to_string()));
         option("efficiency", self.efficiency.clone());
         let thousandths = |value: u64| (value as f64 / 1000.0).to_string();
         option("imbalance", self.imbalance_per_mille.map(thousandths));

@@ -1,5 +1,7 @@
 //! What to do where nothing fits: every way out was tried.
 
+use std::sync::atomic::AtomicUsize;
+
 use super::Batch;
 use super::PlanAnswer;
 use super::PlanRequest;
@@ -7,7 +9,9 @@ use super::answer::Context;
 use super::answer::answered;
 use crate::advise::WayOut;
 use crate::ask::Spelling;
+use crate::ask::fewest::fewest_devices;
 use crate::ask::solved::why_nothing_fits;
+use crate::estimate::many::each;
 use crate::input::InputError;
 use crate::parallel::frameworks::Framework;
 use crate::plan::GivenRecompute;
@@ -20,20 +24,27 @@ pub(super) fn infeasible(
 ) -> Result<PlanAnswer, InputError> {
     let (ready, _) = request.ready(context.read)?;
     let reason = why_nothing_fits(&ready, &context.table, Spelling::Options)?;
-    let mut ways_out = Vec::new();
-    for (title, other) in given_ways(request).into_iter().chain(ways(request)) {
-        ways_out.extend(tried(title, &other, context));
-    }
+    let ways: Vec<(String, PlanRequest)> =
+        given_ways(request).into_iter().chain(ways(request)).collect();
+    let done = AtomicUsize::new(0);
+    let found =
+        each(&ways, context.n_threads, &done, |(title, other)| tried(title, other, context));
+    let mut ways_out: Vec<WayOut> = found.into_iter().flatten().collect();
     ways_out.extend(more_devices(request, ready.question.devices, context));
     Ok(PlanAnswer::Infeasible { reason, ways_out })
 }
 
 /// What comes of another request; `None` where nothing does, and where it makes no sense.
-fn tried(title: String, other: &PlanRequest, context: &Context) -> Option<WayOut> {
+fn tried(title: &str, other: &PlanRequest, context: &Context) -> Option<WayOut> {
     let (ready, _) = other.ready(context.read).ok()?;
+    // What memory forbids is told long before every strategy is.
+    let fewest = fewest_devices(&ready, &context.table).ok()??;
+    if fewest > ready.question.devices {
+        return None;
+    }
     let found = answered(other, ready, context).ok()??;
     let strategy = crate::report::placement::strategy(&found.plan);
-    Some(WayOut { title, strategy, command: found.request.command() })
+    Some(WayOut { title: title.to_owned(), strategy, command: found.request.command() })
 }
 
 /// The same strategy with one part more or less.
@@ -139,6 +150,6 @@ fn more_devices(request: &PlanRequest, devices: u64, context: &Context) -> Optio
             strategy: GivenStrategy { data: None, ..request.strategy.clone() },
             ..request.on(more)
         };
-        tried(format!("{more} devices"), &other, context)
+        tried(&format!("{more} devices"), &other, context)
     })
 }

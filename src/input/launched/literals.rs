@@ -8,7 +8,7 @@ pub struct Literals(BTreeMap<String, Vec<String>>);
 
 /// Whether a value is not literal but computed when the file runs.
 pub fn is_computed(value: &str) -> bool {
-    value.contains(['$', '(', '`']) || value.starts_with("computed:")
+    value.contains(['$', '`']) || value.starts_with("computed:")
 }
 
 impl Literals {

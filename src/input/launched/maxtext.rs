@@ -27,9 +27,9 @@ pub(super) fn read(literals: &Literals, file: &str) -> Result<OwnRun, InputError
     };
     let (plain, scattered) = (degree("tensor")?, degree("tensor_sequence")?);
     let (context, fsdp, data) = (degree("context")?, degree("fsdp")?, degree("data")?);
-    let pipeline = degree("pipeline")?;
+    let (pipeline, expert) = (degree("pipeline")?, degree("expert")?);
     let tensor = plain.saturating_mul(scattered);
-    let copies = fsdp.saturating_mul(data);
+    let copies = fsdp.saturating_mul(data).saturating_mul(expert);
     let devices = [tensor, context, copies, pipeline];
     let devices = devices.into_iter().try_fold(1_u64, u64::checked_mul);
     let each = reading.word("per_device_batch_size").and_then(|word| word.parse::<f64>().ok());
@@ -46,7 +46,7 @@ pub(super) fn read(literals: &Literals, file: &str) -> Result<OwnRun, InputError
         _ => None,
     };
     let full = reading.word("remat_policy") == Some("full");
-    let zero = match (fsdp > 1, reading.has("shard_optimizer_over_data")) {
+    let zero = match (fsdp > 1 || expert > 1, reading.has("shard_optimizer_over_data")) {
         (true, _) => 3,
         (false, true) => 1,
         (false, false) => 0,
@@ -59,6 +59,7 @@ pub(super) fn read(literals: &Literals, file: &str) -> Result<OwnRun, InputError
                 .into(),
         );
     }
+    let has_experts = reading.number("num_experts")?.is_some_and(|experts| experts > 1);
     let fp8 = reading.word("quantization").is_some_and(|kind| kind.starts_with("fp8"));
     Ok(OwnRun {
         target: Target::Maxtext,
@@ -67,6 +68,8 @@ pub(super) fn read(literals: &Literals, file: &str) -> Result<OwnRun, InputError
             sequence_parallel: (tensor > 1).then_some(scattered > 1),
             context: Some(context),
             context_kind: kind.filter(|_| context > 1),
+            expert: has_experts.then_some(expert),
+            expert_tensor: has_experts.then_some(tensor),
             pipeline: Some(pipeline),
             data: Some(copies),
             micro_batch,

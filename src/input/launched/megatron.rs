@@ -7,6 +7,7 @@ use super::OwnModel;
 use super::OwnRun;
 use super::Reading;
 use super::config;
+use super::mixture;
 use crate::input::InputError;
 use crate::input::numbers::Field;
 use crate::launch::Target;
@@ -187,6 +188,15 @@ fn recompute(reading: &mut Reading) -> Result<GivenRecompute, InputError> {
     })
 }
 
+/// Whether the head shares the embedding's table, as both ways to say it go.
+pub(super) fn is_tied(reading: &Reading) -> bool {
+    if reading.literals.has("share-embeddings-and-output-weights") {
+        reading.has("share-embeddings-and-output-weights")
+    } else {
+        !reading.has("untie-embeddings-and-output-weights")
+    }
+}
+
 /// The model by its numbers, where they are all there.
 fn model(reading: &mut Reading) -> Result<Option<OwnModel>, InputError> {
     let numbers = [
@@ -198,17 +208,13 @@ fn model(reading: &mut Reading) -> Result<Option<OwnModel>, InputError> {
     let [Some(layers), Some(hidden), Some(heads), Some(vocabulary)] = numbers else {
         return Ok(None);
     };
-    if reading.literals.has("num-experts") || reading.literals.has("num-moe-experts") {
-        return Ok(None);
+    if ["num-experts", "num-moe-experts"].iter().any(|name| reading.literals.has(name)) {
+        return mixture::model(reading, [layers, hidden, heads, vocabulary]);
     }
     let mlp = reading.number("ffn-hidden-size")?;
     let longest = reading.number("max-position-embeddings")?.or(reading.number("seq-length")?);
     let longest = longest.unwrap_or(4096);
-    let tied = if reading.literals.has("share-embeddings-and-output-weights") {
-        reading.has("share-embeddings-and-output-weights")
-    } else {
-        !reading.has("untie-embeddings-and-output-weights")
-    };
+    let tied = is_tied(reading);
     let gated = reading.has("swiglu") || reading.has("gated-linear-unit");
     let fields = if gated {
         let kv_heads = reading.number("num-query-groups")?.unwrap_or(heads);

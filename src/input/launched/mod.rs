@@ -7,6 +7,7 @@
 mod literals;
 mod maxtext;
 mod megatron;
+mod mixture;
 mod torchtitan;
 
 use std::path::Path;

@@ -5,22 +5,31 @@ use super::OwnModel;
 use super::OwnRun;
 use super::Reading;
 use crate::input::InputError;
+use crate::launch::FLAVORS;
 use crate::launch::Target;
 use crate::model::Precision;
 use crate::plan::GivenRecompute;
 use crate::plan::GivenStrategy;
 
 /// The framework's own configurations, and the built-in models of the same numbers.
-const MODELS: [(&str, &str); 8] = [
+const MODELS: [(&str, &str); 5] = [
     ("llama3_8b", "llama3-8b"),
     ("llama3_70b", "llama3-70b"),
     ("llama3_405b", "llama3-405b"),
+    ("qwen3_30b_a3b", "qwen3-30b-a3b"),
     ("deepseek_v3_671b", "deepseek-v3"),
-    ("model_registry(\"8B\")", "llama3-8b"),
-    ("model_registry(\"70B\")", "llama3-70b"),
-    ("model_registry(\"405B\")", "llama3-405b"),
-    ("model_registry(\"671B\")", "deepseek-v3"),
 ];
+
+/// The built-in model that a configuration names, by the framework's function or its registry.
+fn named(text: &str) -> Option<&'static str> {
+    let found = FLAVORS.iter().find(|flavor| {
+        let registered = format!("model_registry(\"{}\"", flavor.registered);
+        let package = format!("models.{}", flavor.package);
+        text.contains(&format!("{}()", flavor.function))
+            || text.contains(&registered) && text.contains(&package)
+    })?;
+    MODELS.iter().find(|(function, _)| *function == found.function).map(|(_, model)| *model)
+}
 
 /// The run.
 pub(super) fn read(literals: &Literals, text: &str, file: &str) -> Result<OwnRun, InputError> {
@@ -53,7 +62,6 @@ pub(super) fn read(literals: &Literals, text: &str, file: &str) -> Result<OwnRun
         .word("pipeline_parallel_schedule")
         .is_some_and(|schedule| schedule.starts_with("Interleaved"));
     let chunks = chunks(literals, pipeline).or(interleaved.then_some(2));
-    let named = MODELS.iter().find(|(function, _)| text.contains(function));
     let mut remarks = Vec::new();
     if text.contains("SelectiveAC") || text.contains("mode=\"selective\"") {
         remarks.push("Its selective checkpointing by operators is told as none.".into());
@@ -84,7 +92,7 @@ pub(super) fn read(literals: &Literals, text: &str, file: &str) -> Result<OwnRun
         steps: reading.number("steps")?,
         precision: if text.contains("Float8") { Precision::Fp8 } else { Precision::Bf16 },
         attention: None,
-        model: named.map(|(_, model)| OwnModel::Named(model)),
+        model: named(text).map(OwnModel::Named),
         computed: reading.computed,
         remarks,
     })

@@ -3,8 +3,8 @@
 //! From the sources of Megatron-LM, torchtitan with `PyTorch`'s schedules, and `MaxText`, as of August
 //! 2026. A rule is a sentence that its frameworks ask to be true. Assumed, not read there: which layers
 //! torchtitan and `MaxText` can repeat, the stages of sharding and the order of axes of `MaxText`, and
-//! that torchtitan takes up to two virtual stages of a rank without a layout; that `MaxText` divides
-//! each expert as it divides layers, and deals experts out among devices that differ in their data.
+//! that torchtitan takes up to two virtual stages of a rank without a layout. How `MaxText` cuts the
+//! weights of layers and of experts is what the logical axis rules of its base configuration say.
 
 use super::CutShape;
 use super::ExpertShape;
@@ -45,7 +45,7 @@ const TORCHTITAN: &[Framework] = &[Framework::Torchtitan];
 const MAXTEXT: &[Framework] = &[Framework::Maxtext];
 
 /// All rules, in the order in which they are asked: first what every plan needs.
-pub const RULES: [Rule; 41] = [
+pub const RULES: [Rule; 43] = [
     Rule {
         name: "every count is at least 1",
         frameworks: EVERY,
@@ -467,6 +467,30 @@ pub const RULES: [Rule; 41] = [
             })
         },
         would_do: |plan| format!("x = {} and e that divides d would do", plan.tensor),
+    },
+    Rule {
+        // Its rules of sharding cut weights along these axes as they do along that of replicas.
+        name: "replicas share weights where experts are dealt out or sequences are shared",
+        frameworks: MAXTEXT,
+        holds: |plan| {
+            let whole = of_experts(plan, |experts| experts.parallel == 1);
+            plan.zero == Zero::Weights || plan.context == 1 && whole
+        },
+        found: |plan| {
+            let dealt = plan.experts.map_or(1, |experts| experts.parallel);
+            let zero = plan.zero.stage();
+            format!("found zero = {zero} for c = {}, e = {dealt}", plan.context)
+        },
+        would_do: |_| "zero = 3, or c = 1 and e = 1, would do".into(),
+    },
+    Rule {
+        name: "experts are dealt out where sequences are whole",
+        frameworks: MAXTEXT,
+        holds: |plan| of_experts(plan, |experts| experts.parallel == 1 || plan.context == 1),
+        found: |plan| {
+            about_experts(plan, |e| format!("e = {} for c = {}", e.parallel, plan.context))
+        },
+        would_do: |_| "c = 1, or e = 1, would do".into(),
     },
 ];
 

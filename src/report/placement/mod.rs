@@ -192,6 +192,17 @@ pub fn reason<'a>(
     }
 }
 
+/// Why nothing fits where there are fewer devices than any strategy needs.
+pub fn too_few_devices(fewest: u64, devices: u64, recompute: &[Recompute]) -> String {
+    let recompute: Vec<String> = recompute.iter().map(ToString::to_string).collect();
+    format!(
+        "training takes at least {} devices with recompute {}, there are {}",
+        grouped(fewest),
+        recompute.join(" or "),
+        grouped(devices)
+    )
+}
+
 /// Ticks in the plan's unit.
 pub fn time(units: &Units, ticks: u128) -> String {
     let value = units.time(ticks);
