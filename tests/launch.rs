@@ -315,7 +315,7 @@ fn mixtures_are_read_back_as_they_were_written() {
             let file = &told.launch.unwrap()[0];
             let own = phaze::input::launched::read(&file.text, file.name).unwrap();
             assert_eq!(own.computed, [], "{model} for {target}");
-            let Some(OwnModel::Config(text)) = &own.model else { panic!("{:?}", own.model) };
+            let Some(OwnModel::Config(text)) = &own.model else { panic!("{model}: {}", file.text) };
             let again = phaze::input::source::model_text(file.name, text).unwrap();
             assert_eq!(again.parameters(), parameters, "{model} for {target}: {text}");
             let chosen = told.plan.training.unwrap().strategy;
@@ -409,9 +409,8 @@ fn published_recipes_come_out_flag_for_flag() {
             "deepseek-v3-mtp h100-sxm 1024 4096 8192 \
              t=2,sp,c=1,p=8,v=4,e=64,x=1,zero=1,b=1,recompute=mla_up_proj+mlp",
             "--mtp-num-layers 1|--tensor-model-parallel-size 2|--sequence-parallel|\
-             --pipeline-model-parallel-size 8|--pipeline-model-parallel-layout 'Et|(tt|)*30mL'|\
-             --expert-model-parallel-size 64|--expert-tensor-parallel-size 1|\
-             --moe-grouped-gemm|--moe-token-dispatcher-type alltoall|\
+             --pipeline-model-parallel-size 8|--expert-model-parallel-size 64|\
+             --expert-tensor-parallel-size 1|--moe-grouped-gemm|--moe-token-dispatcher-type alltoall|\
              --recompute-modules mlp mla_up_proj|--use-distributed-optimizer",
         ),
         (

@@ -519,8 +519,12 @@ pub const MIXTURE_MUTATIONS: &[Mutation] = &[
         of(l, e > 1, &from, &format!("--expert-model-parallel-size {} ", e + 1))
     }),
     ("a list without a layer", |l| replaced(l, "--moe-layer-freq '(", "--moe-layer-freq '([1]*1+")),
-    ("no layer for the token after the next", |l| replaced(l, "mL'", "L'")),
-    ("a loss before that layer", |l| of(l, l.strategy().pipeline > 1, "mL'", "Lm'")),
+    ("no layer for the token after the next", |l| {
+        replaced(l, "mL'", "L'").or_else(|| replaced(l, "m|L'", "|L'"))
+    }),
+    ("a loss before that layer", |l| {
+        replaced(l, "mL'", "Lm'").or_else(|| replaced(l, "m|L'", "L|m'"))
+    }),
     ("another latent rank", |l| replaced(l, "--kv-lora-rank 1", "--kv-lora-rank 2")),
     ("a bias without its score", |l| {
         replaced(l, "--moe-router-score-function sigmoid", "--moe-router-score-function softmax")

@@ -125,9 +125,8 @@ fn layers_with_experts(reading: &Reading, layers: u64) -> Option<Vec<bool>> {
 /// The list that an expression of Python such as `([0]*3+[1]*58)` stands for, of at most `most` items.
 fn listed(text: &str, most: usize) -> Option<Vec<bool>> {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    let inside = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(&text);
     let mut found = Vec::new();
-    for part in inside.split('+') {
+    for part in text.trim_matches(['(', ')']).split('+') {
         let (list, times) = part.split_once('*').unwrap_or((part, "1"));
         let items = list.strip_prefix('[')?.strip_suffix(']')?.split(',').map(digit);
         let items = items.collect::<Option<Vec<bool>>>()?;
