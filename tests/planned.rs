@@ -27,8 +27,8 @@ fn models_of_every_size_use_all_devices() {
         ("llama3-8b", 8, all),
         ("llama3-70b", 64, all),
         ("llama3-405b", 256, all),
-        ("mixtral-8x7b", 64, &[8, 64, 1024]),
-        ("deepseek-v3", 1024, &[8, 2048]),
+        ("mixtral-8x7b", 64, all),
+        ("deepseek-v3", 256, &[8, 256, 2048, 16384]),
     ] {
         for &devices in numbers {
             let request = PlanRequest::new(model, "h100-sxm", devices);

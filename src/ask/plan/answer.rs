@@ -128,7 +128,8 @@ fn remarks(request: &PlanRequest, ready: &Ready) -> Vec<String> {
             grouped(request.devices.most)
         ));
     }
-    remarks.extend(ready.model.spec.left_out.clone());
+    let left_out = ready.model.spec.left_out.as_ref();
+    remarks.extend(left_out.map(|what| format!("Left out of what is counted: {what}.")));
     remarks
 }
 
