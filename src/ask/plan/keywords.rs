@@ -64,6 +64,7 @@ impl PlanRequest {
                 .map(|factor| imbalance::read(factor, "imbalance"))
                 .transpose()?,
             next_tokens: given.take("mtp")?,
+            network_times: given.take("network_times")?,
             devices,
             tokens,
             sequence: given.take("sequence")?,
