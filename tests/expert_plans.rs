@@ -6,6 +6,7 @@ use phaze::input::Conventions;
 use phaze::input::place::Basics;
 use phaze::input::place::judge;
 use phaze::input::place::question;
+use phaze::input::request::RequestFile;
 use phaze::input::source::no_files;
 use phaze::parallel::frameworks::Framework;
 use phaze::plan::Limits;
@@ -157,4 +158,23 @@ fn more_bandwidth_is_never_slower() {
         assert!(time <= before, "{between}: {time} after {before}");
         before = time;
     }
+}
+
+#[test]
+fn what_a_table_of_designs_says_of_experts_can_be_refuted() {
+    let request = "hardware = \"tpuv4-like\"\n[[model]]\nname = \"mixtral-8x7b\"\nsequence = 4096\n\
+                   [job]\ndevices = 16\nglobal_batch = 64\nmicro_batches = [1]\n\
+                   tensor_parallel = [1, 2]\n[space]\nname = \"published\"\nhbm_gib = 80\n\
+                   tensor_cores = [8, 16]\ndepth = 128\nwidth = 128\nglb_mib = 32\n";
+    let request = RequestFile::read(request, "request").unwrap();
+    let mut found = phaze::search(&request).unwrap();
+    assert!(phaze::check(&found).unwrap().is_ok());
+    let rows: Vec<&str> = found.designs.lines().collect();
+    assert!(rows[0].ends_with(",expert_parallel,expert_tensor"));
+    let told = rows.iter().position(|row| row.ends_with(",8,1")).expect("experts are dealt out");
+    let forged = rows[told].strip_suffix(",8,1").map(|rest| format!("{rest},4,1")).unwrap();
+    let lie = [&rows[..told], &[&forged[..]], &rows[told + 1..]].concat().join("\n") + "\n";
+    found.designs = lie;
+    let refuted = phaze::check(&found).unwrap().map(|_| ()).unwrap_err().to_string();
+    assert!(refuted.contains("expert_parallel of design"), "{refuted}");
 }
