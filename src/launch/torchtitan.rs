@@ -186,7 +186,7 @@ fn converters(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)>
             Some(("Float8GroupedExpertsConverter", "")),
         ),
     };
-    experts.into_iter().chain([("Float8LinearConverter", left_out)])
+    std::iter::once(("Float8LinearConverter", left_out)).chain(experts)
 }
 
 /// Every degree.
