@@ -173,7 +173,7 @@ mod tests {
         let refusal = |name: &str| of(name).unwrap_err().to_string();
         let unknown = refusal("sistolic");
         assert!(unknown.contains("did you mean `systolic`"), "{unknown}");
-        assert!(unknown.contains("ideal, systolic, simt, a100-80g"), "{unknown}");
+        assert!(unknown.contains("ideal, systolic, simt, a100-40g"), "{unknown}");
         let none = refusal("tpuv4");
         assert!(none.contains("`efficiency` is missing; give a hardware file with"), "{none}");
         let broken =

@@ -267,7 +267,8 @@ fn near(outcome: &ChipOutcome, winner: &ChipEntry, out: &mut dyn Write) -> io::R
         return Ok(());
     }
     let within = percent(outcome.near_winners[0].within);
-    writeln!(out, "Within {within} of the best, each proved")?;
+    let proved = if outcome.proof.complete { "each proved" } else { "of what was looked at" };
+    writeln!(out, "Within {within} of the best, {proved}")?;
     for near in &outcome.near_winners {
         let chip = &near.entry.chip;
         let less = |theirs: f64, ours: f64| percent(1.0 - theirs / ours);
