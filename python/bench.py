@@ -1,7 +1,7 @@
 """What the binding costs: a search and a placement beside the command line, and a million rows into pandas.
 
 Searches are compared by the time of all processors, which other work on the machine does not change; a placement
-and the table by the clock. `PHAZE` names the command, else it is looked for in target/release.
+and the table by the clock, with the processors' time beside. `PHAZE` names the command, else it is looked for in target/release.
 """
 
 from __future__ import annotations
@@ -75,18 +75,22 @@ def main() -> None:
     whole = seconds(lambda: phaze.place("bert-large", **json.loads(given)), 50)
     words = [program, "place", "bert-large", "--design", "a100-80g", "--devices", "8", "--json"]
     words += ["--strategy", "t=1,p=1,d=8,zero=1,recompute=none"]
-    command = seconds(lambda: subprocess.run(words, check=True, stdout=subprocess.DEVNULL), 20)
-    start = seconds(lambda: subprocess.run([program, "--version"], check=True, stdout=subprocess.DEVNULL), 20)
+    placed = lambda: subprocess.run(words, check=True, stdout=subprocess.DEVNULL)  # noqa: E731
+    version = lambda: subprocess.run([program, "--version"], check=True, stdout=subprocess.DEVNULL)  # noqa: E731
+    command, start = seconds(placed, 20), seconds(version, 20)
+    children, here = resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF
+    theirs = processor(placed, children, 20) - processor(version, children, 20)
+    ours = processor(lambda: phaze.place("bert-large", **json.loads(given)), here, 50)
     print(
         f"place: command line {1e3 * (command - start):.2f} ms without the start of its process, import phaze "
-        f"{1e3 * whole:.2f} ms ({1e3 * (whole - command + start):+.2f} ms)"
+        f"{1e3 * whole:.2f} ms ({1e3 * (whole - command + start):+.2f} ms; of processors {1e3 * (ours - theirs):+.2f} ms)"
     )
     text = phaze.search(**{**SPACE, "tensor_cores": [32, 64]}, model="bert-large", global_batch=256).to_csv().decode()
     header, *rows = text.splitlines()
     many = [row for _ in range(1_000_000 // len(rows) + 1) for row in rows][:1_000_000]
     table = phaze.Table(phaze._phaze.table("\n".join([header, *many]) + "\n"))
-    taken = seconds(table.to_pandas, 3)
-    print(f"table: {len(table):,} rows of {len(table.columns)} columns into pandas in {taken:.2f} s")
+    taken, busy = seconds(table.to_pandas, 3), processor(table.to_pandas, here, 3)
+    print(f"table: {len(table):,} rows of {len(table.columns)} columns into pandas in {taken:.2f} s, {busy:.2f} s of processors")
 
 
 if __name__ == "__main__":

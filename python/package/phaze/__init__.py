@@ -306,8 +306,8 @@ def plan(
     """Plans a run: whether a model fits, how to launch it, how fast it is, how long it takes, what it costs.
 
     Keywords: `gpus` (`"256xh100-sxm"`, or `"8..1024xh100-sxm"` to compare), or `devices` and `design`; `tokens`,
-    `batch_tokens` or `global_batch`, `sequence`, `precision`, `attention`, `efficiency`, `strategy`, `for_` (what
-    shall start it) or `launchable`, `price` (dollars of a device and hour), `deadline` (`"30d"`), `watts`, `pue`,
+    `batch_tokens` or `global_batch`, `sequence`, `precision`, `attention`, `efficiency`, `imbalance`, `mtp`, `strategy`,
+    `for_` (what shall start it) or `launchable`, `price` (dollars of a device and hour), `deadline` (`"30d"`), `watts`, `pue`,
     `carbon`, and as parts `goodput` and `reserve`. `from_` is a run of one's own: a Megatron script, a recipe or a
     configuration, of which it says what is better.
 
