@@ -3,7 +3,7 @@
 //!
 //! In: a [`PlanRequest`], from the command line or from a program. Out: [`Advice`] or why there is
 //! none with [`WayOut`]s that were tried ([`advise`]), [`Row`]s beside it ([`next_rows`],
-//! [`what_if_rows`]), a `Curve` over numbers of devices ([`curve`]); all of it at once ([`whole`]).
+//! [`what_if_rows`]), a `Curve` over numbers of devices ([`curve`]); all of it at once ([`whole()`]).
 //!
 //! [`Row`]: crate::advise::Row
 //! [`WayOut`]: crate::advise::WayOut
