@@ -1,8 +1,11 @@
 //! What the best chip is compared with: operators alone by boxes against every chip, plans of experts,
 //! real parts; lies about any of it are found.
 
-use phaze::ask::chips;
-use phaze::ask::chips::ChipVerdict;
+mod chip_space;
+
+use chip_space::points;
+use chip_space::searched;
+use chip_space::verdict;
 use phaze::ask::chips::SearchedChips;
 use phaze::compare::chips::Given;
 use phaze::compare::chips::OperatorsAlone;
@@ -33,36 +36,6 @@ fn setup(models: &[&str], chip: &str, search: &str) -> ChipSetup {
     );
     let file = RequestFile::read(&text, "test").unwrap();
     ready_chips(&file, "test", &no_files).unwrap()
-}
-
-fn searched(setup: &ChipSetup) -> SearchedChips {
-    chips::answer(setup, (&(), false, ""), &()).unwrap()
-}
-
-fn verdict(outcome: &ChipOutcome, boxes: &str, deeply: bool) -> Result<(), String> {
-    let deeply = deeply.then_some(&() as &dyn phaze::search::Observer);
-    match chips::check(("test", outcome), ("boxes.csv", boxes), deeply)
-        .map_err(|e| e.to_string())?
-    {
-        ChipVerdict::Holds(..) => Ok(()),
-        ChipVerdict::False(lie) => Err(lie),
-        ChipVerdict::Stopped => Err("stopped".into()),
-    }
-}
-
-/// Every point of a grid.
-fn points(setup: &ChipSetup) -> Vec<ChipPoint> {
-    let mut points = vec![[0; 10]];
-    for (knob, len) in setup.grid.lens().into_iter().enumerate() {
-        let with = |place| {
-            move |mut point: ChipPoint| {
-                point[knob] = place;
-                point
-            }
-        };
-        points = (0..len).flat_map(|place| points.clone().into_iter().map(with(place))).collect();
-    }
-    points
 }
 
 #[test]

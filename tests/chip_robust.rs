@@ -1,8 +1,11 @@
 //! The winner beside chips drawn at random and under other assumptions, against every chip of a small
 //! space; lies about it are found.
 
-use phaze::ask::chips;
-use phaze::ask::chips::ChipVerdict;
+mod chip_space;
+
+use chip_space::points;
+use chip_space::searched;
+use chip_space::verdict;
 use phaze::ask::chips::SearchedChips;
 use phaze::input::request::RequestFile;
 use phaze::input::request::ready_chips;
@@ -14,7 +17,6 @@ use phaze::search::chips::Assumption;
 use phaze::search::chips::ByObjective;
 use phaze::search::chips::ChipEvaluator;
 use phaze::search::chips::ChipOutcome;
-use phaze::search::chips::ChipPoint;
 use phaze::search::chips::ChipSetup;
 use phaze::search::chips::judge;
 
@@ -30,36 +32,6 @@ fn setup(search: &str) -> ChipSetup {
     );
     let file = RequestFile::read(&text, "test").unwrap();
     ready_chips(&file, "test", &no_files).unwrap()
-}
-
-fn searched(setup: &ChipSetup) -> SearchedChips {
-    chips::answer(setup, (&(), false, ""), &()).unwrap()
-}
-
-fn verdict(outcome: &ChipOutcome, boxes: &str, deeply: bool) -> Result<(), String> {
-    let deeply = deeply.then_some(&() as &dyn phaze::search::Observer);
-    match chips::check(("test", outcome), ("boxes.csv", boxes), deeply)
-        .map_err(|e| e.to_string())?
-    {
-        ChipVerdict::Holds(..) => Ok(()),
-        ChipVerdict::False(lie) => Err(lie),
-        ChipVerdict::Stopped => Err("stopped".into()),
-    }
-}
-
-/// Every point of a grid.
-fn points(setup: &ChipSetup) -> Vec<ChipPoint> {
-    let mut points = vec![[0; 10]];
-    for (knob, len) in setup.grid.lens().into_iter().enumerate() {
-        let with = |place| {
-            move |mut point: ChipPoint| {
-                point[knob] = place;
-                point
-            }
-        };
-        points = (0..len).flat_map(|place| points.clone().into_iter().map(with(place))).collect();
-    }
-    points
 }
 
 /// The best value of all chips, each in a setup of its own.

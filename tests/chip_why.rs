@@ -1,8 +1,11 @@
 //! How the best chip changes with the budget, the objective and how much worse it may be, against every
 //! chip of small spaces; lies about it are found.
 
-use phaze::ask::chips;
-use phaze::ask::chips::ChipVerdict;
+mod chip_space;
+
+use chip_space::points;
+use chip_space::searched;
+use chip_space::verdict;
 use phaze::ask::chips::SearchedChips;
 use phaze::hardware::chip::Budget;
 use phaze::input::request::RequestFile;
@@ -15,7 +18,6 @@ use phaze::search::chips::BudgetStep;
 use phaze::search::chips::ByObjective;
 use phaze::search::chips::ChipEvaluator;
 use phaze::search::chips::ChipOutcome;
-use phaze::search::chips::ChipPoint;
 use phaze::search::chips::ChipSetup;
 use phaze::search::chips::WithBudget;
 use phaze::search::chips::judge;
@@ -33,36 +35,6 @@ fn setup(chip: &str, search: &str) -> ChipSetup {
     );
     let file = RequestFile::read(&text, "test").unwrap();
     ready_chips(&file, "test", &no_files).unwrap()
-}
-
-fn searched(setup: &ChipSetup) -> SearchedChips {
-    chips::answer(setup, (&(), false, ""), &()).unwrap()
-}
-
-fn verdict(outcome: &ChipOutcome, boxes: &str, deeply: bool) -> Result<(), String> {
-    let deeply = deeply.then_some(&() as &dyn phaze::search::Observer);
-    match chips::check(("test", outcome), ("boxes.csv", boxes), deeply)
-        .map_err(|e| e.to_string())?
-    {
-        ChipVerdict::Holds(..) => Ok(()),
-        ChipVerdict::False(lie) => Err(lie),
-        ChipVerdict::Stopped => Err("stopped".into()),
-    }
-}
-
-/// Every point of a grid.
-fn points(setup: &ChipSetup) -> Vec<ChipPoint> {
-    let mut points = vec![[0; 10]];
-    for (knob, len) in setup.grid.lens().into_iter().enumerate() {
-        let with = |place| {
-            move |mut point: ChipPoint| {
-                point[knob] = place;
-                point
-            }
-        };
-        points = (0..len).flat_map(|place| points.clone().into_iter().map(with(place))).collect();
-    }
-    points
 }
 
 #[test]
