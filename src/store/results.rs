@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -87,9 +88,7 @@ pub fn search_chips(
     let place = files::name(&Journal::path(directory));
     let found = chips::answer(setup, (&journal, journal.recalls(), &place), watcher)?;
     journal.healthy()?;
-    files::write(&directory.join("boxes.csv"), found.boxes.as_bytes())?;
-    files::write(&directory.join("outcome.json"), &found.json())?;
-    write_page(directory, None)?;
+    write_chips(directory, &found.json(), found.boxes.as_bytes())?;
     if !found.interrupted {
         journal.forget()?;
     }
@@ -119,10 +118,33 @@ impl Shelf<'_> {
 /// # Errors
 /// That they cannot be written.
 pub fn write(directory: &Path, outcome: &[u8], designs: &[u8]) -> Result<(), Refusal> {
+    take_away(&directory.join("boxes.csv"))?;
     files::write(&directory.join("designs.csv"), designs)?;
     files::write(&directory.join("outcome.json"), outcome)?;
     write_page(directory, None)?;
     Ok(())
+}
+
+/// Writes the three files of a result over chips into a directory, which must exist.
+///
+/// # Errors
+/// That they cannot be written.
+pub fn write_chips(directory: &Path, outcome: &[u8], boxes: &[u8]) -> Result<(), Refusal> {
+    take_away(&directory.join("designs.csv"))?;
+    files::write(&directory.join("boxes.csv"), boxes)?;
+    files::write(&directory.join("outcome.json"), outcome)?;
+    write_page(directory, None)?;
+    Ok(())
+}
+
+/// Takes away the table of an earlier result over the other kind of space, where there is one.
+fn take_away(table: &Path) -> Result<(), Refusal> {
+    match fs::remove_file(table) {
+        Err(reason) if reason.kind() != io::ErrorKind::NotFound => {
+            Err(Refusal::Unwritable { place: files::name(table), reason })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Makes the page of a result directory, `report.html` in it unless told otherwise; answers where.
@@ -156,12 +178,16 @@ pub fn comparison(first: &Path, second: &Path) -> Result<Vec<u8>, Refusal> {
                 .expect("memory takes what is written");
             Ok(page)
         }
-        _ => Err(Refusal::Options(format!(
-            "{} and {}: one is over chips and the other over the published space; compare results of \
-             the same kind",
-            names[0], names[1]
-        ))),
+        _ => Err(unlike(&names[0], &names[1])),
     }
+}
+
+/// Why two results are not set side by side, of which one is over chips and the other is not.
+pub fn unlike(first: &str, second: &str) -> Refusal {
+    Refusal::Options(format!(
+        "{first} and {second}: one is over chips and the other over the published space; compare \
+         results of the same kind"
+    ))
 }
 
 /// The texts of `outcome.json` and `boxes.csv`, where a directory holds an answer over chips.
