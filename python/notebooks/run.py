@@ -2,6 +2,8 @@
 
     python run.py                       # every notebook runs to its end
     python run.py --write docs/notebooks sweep_and_plot
+
+Pictures are files of their own, because pages of Markdown are shown where pictures inside them are stripped.
 """
 
 from __future__ import annotations
@@ -44,11 +46,27 @@ def executed(code: str, names: Dict[str, Any], file: str) -> Tuple[str, Any]:
     return printed.getvalue(), value
 
 
-def rendered(script: pathlib.Path, pictures: Optional[pathlib.Path]) -> str:
-    """The notebook with what its cells answer, in Markdown."""
+def shown(value: Any) -> str:
+    """What a notebook shows of a value, as Jupyter chooses."""
+    for name in ("_repr_html_", "_repr_svg_"):
+        how = getattr(value, name, None)
+        if callable(how) and (text := how()):
+            return str(text)
+    return f"```text\n{value!r}\n```"
+
+
+def rendered(script: pathlib.Path, pictures: Dict[str, str]) -> str:
+    """The notebook with what its cells answer, in Markdown; its pictures are put beside, by name."""
     names: Dict[str, Any] = {"__name__": "__main__"}
     page: List[str] = []
-    for place, (kind, text) in enumerate(cells(script.read_text(encoding="utf-8"))):
+
+    def beside(found: "re.Match[str]") -> str:
+        name = f"{script.stem}-{len(pictures) + 1}.svg"
+        # In a file of its own a picture knows no page whose colour it could take; its ground is white.
+        pictures[name] = found[0].replace(' role="img"', ' role="img" style="background:white;color:black"') + "\n"
+        return f'<img src="{name}" alt="what the cell shows">'
+
+    for kind, text in cells(script.read_text(encoding="utf-8")):
         if kind == "markdown":
             page.append(text)
             continue
@@ -58,16 +76,7 @@ def rendered(script: pathlib.Path, pictures: Optional[pathlib.Path]) -> str:
             page.append(f"```text\n{printed.rstrip()}\n```")
         if value is None:
             continue
-        svg = getattr(value, "_repr_svg_", None)
-        html = getattr(value, "_repr_html_", None)
-        if callable(svg) and pictures is not None:
-            picture = pictures / f"{script.stem}-{place}.svg"
-            picture.write_text(svg(), encoding="utf-8")
-            page.append(f"![what the cell shows]({picture.name})")
-        elif callable(html) and html() and not callable(svg):
-            page.append(html())
-        else:
-            page.append(f"```text\n{value!r}\n```")
+        page.append(re.sub(r"<svg.*?</svg>", beside, shown(value), flags=re.DOTALL))
     return "\n\n".join(page) + "\n"
 
 
@@ -81,11 +90,14 @@ def main() -> int:
         if given.names and script.stem not in given.names:
             continue
         start = time.perf_counter()
+        pictures: Dict[str, str] = {}
+        page = rendered(script, pictures)
         if given.write is not None:
             given.write.mkdir(parents=True, exist_ok=True)
-        page = rendered(script, given.write)
-        if given.write is not None:
-            (given.write / f"{script.stem}.md").write_text(page, encoding="utf-8")
+            for stale in given.write.glob(f"{script.stem}-*.svg"):
+                stale.unlink()
+            for name, text in {f"{script.stem}.md": page, **pictures}.items():
+                (given.write / name).write_text(text, encoding="utf-8")
         print(f"{script.stem}: {time.perf_counter() - start:.1f} s", file=sys.stderr)
     return 0
 

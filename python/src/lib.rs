@@ -10,6 +10,7 @@ mod runs;
 mod saved;
 mod table;
 mod verbs;
+mod words;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::exceptions::PyValueError;
@@ -17,11 +18,13 @@ use pyo3::prelude::*;
 
 use phaze::ask::Refusal;
 
-/// Bad input is a `ValueError` with the message of the command line; what cannot be written an `OSError`.
+/// Bad input is a `ValueError` with the message of the command line, its options spelled as keywords;
+/// what cannot be written an `OSError`.
 fn refused(refusal: Refusal) -> PyErr {
+    let message = words::as_keywords(&refusal.to_string());
     match refusal {
-        Refusal::Unwritable { .. } => PyOSError::new_err(refusal.to_string()),
-        Refusal::Input(_) | Refusal::Options(_) => PyValueError::new_err(refusal.to_string()),
+        Refusal::Unwritable { .. } => PyOSError::new_err(message),
+        Refusal::Input(_) | Refusal::Options(_) => PyValueError::new_err(message),
     }
 }
 
@@ -56,6 +59,7 @@ fn _phaze(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(saved::check_outcome, module)?)?;
     module.add_function(wrap_pyfunction!(saved::check_plan, module)?)?;
     module.add_function(wrap_pyfunction!(saved::outcome_page, module)?)?;
+    module.add_function(wrap_pyfunction!(saved::comparison_page, module)?)?;
     module.add_function(wrap_pyfunction!(saved::outcome_text, module)?)?;
     module.add_function(wrap_pyfunction!(saved::plan_page, module)?)?;
     module.add_function(wrap_pyfunction!(saved::plan_text, module)?)?;

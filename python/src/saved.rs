@@ -54,7 +54,7 @@ pub fn load(py: Python<'_>, directory: PathBuf) -> PyResult<(String, String)> {
     .map_err(refused)
 }
 
-/// Writes the files of a result: with the page, or with the boxes of a search over chips.
+/// Writes the files of a result, with its page.
 #[pyfunction]
 pub fn save(
     py: Python<'_>,
@@ -66,11 +66,8 @@ pub fn save(
     py.detach(|| {
         std::fs::create_dir_all(&directory)
             .map_err(|reason| PyOSError::new_err(format!("{}: {reason}", directory.display())))?;
-        if chips {
-            files::write(&directory.join("boxes.csv"), designs).map_err(refused)?;
-            return files::write(&directory.join("outcome.json"), outcome).map_err(refused);
-        }
-        results::write(&directory, outcome, designs).map_err(refused)
+        let write = if chips { results::write_chips } else { results::write };
+        write(&directory, outcome, designs).map_err(refused)
     })
 }
 
@@ -160,18 +157,51 @@ pub fn outcome_page<'py>(
     designs: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let page = py.detach(|| -> Result<Vec<u8>, Refusal> {
-        if designs.starts_with("proves,") {
+        if is_over_chips(outcome)? {
             return chips::page(name, outcome, designs);
         }
-        let outcome = saved::outcome("outcome.json", outcome)?;
-        let designs = saved::designs("designs.csv", designs)?;
-        saved::belong("designs.csv", &outcome, &designs)?;
         let mut page = Vec::new();
-        report::html::write(&Saved { name: name.to_owned(), outcome, designs }, &mut page)
+        report::html::write(&read_back(name, outcome, designs)?, &mut page)
             .expect("memory takes what is written");
         Ok(page)
     });
     Ok(PyBytes::new(py, &page.map_err(refused)?))
+}
+
+/// A name, and the texts of outcome.json and of designs.csv or boxes.csv.
+type Named = (String, (String, String));
+
+/// The page that sets two results side by side.
+#[pyfunction]
+pub fn comparison_page(py: Python<'_>, one: Named, other: Named) -> PyResult<Bound<'_, PyBytes>> {
+    let page = py.detach(|| -> Result<Vec<u8>, Refusal> {
+        let ((first, one), (second, other)) = (&one, &other);
+        match (is_over_chips(&one.0)?, is_over_chips(&other.0)?) {
+            (true, true) => chips::comparison((first, one), (second, other)),
+            (false, false) => {
+                let one = read_back(first, &one.0, &one.1)?;
+                let other = read_back(second, &other.0, &other.1)?;
+                let mut page = Vec::new();
+                report::html::write_comparison(&one, &other, &mut page)
+                    .expect("memory takes what is written");
+                Ok(page)
+            }
+            _ => Err(results::unlike(first, second)),
+        }
+    });
+    Ok(PyBytes::new(py, &page.map_err(refused)?))
+}
+
+fn is_over_chips(outcome: &str) -> Result<bool, Refusal> {
+    Ok(matches!(check::read("outcome.json", outcome)?, Answer::Chips(_)))
+}
+
+/// A result over the published space, from the texts of its files.
+fn read_back(name: &str, outcome: &str, designs: &str) -> Result<Saved, Refusal> {
+    let outcome = saved::outcome("outcome.json", outcome)?;
+    let designs = saved::designs("designs.csv", designs)?;
+    saved::belong("designs.csv", &outcome, &designs)?;
+    Ok(Saved { name: name.to_owned(), outcome, designs })
 }
 
 /// An outcome as the command line prints it.

@@ -25,7 +25,7 @@ use arrow_schema::ffi::FFI_ArrowSchema;
 use pyo3::exceptions::PyKeyError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::PyByteArray;
 use pyo3::types::PyCapsule;
 use rayon::prelude::*;
 
@@ -75,7 +75,7 @@ impl DesignTable {
 
 /// A column as bytes: its kind, values, which of them are there, and its words.
 type Raw<'py> =
-    (&'static str, Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>, Option<Vec<String>>);
+    (&'static str, Bound<'py, PyByteArray>, Option<Bound<'py, PyByteArray>>, Option<Vec<String>>);
 
 #[pymethods]
 impl DesignTable {
@@ -105,14 +105,15 @@ impl DesignTable {
         codes.iter().map(word).collect::<Vec<_>>().into_pyobject(py)
     }
 
-    /// One column as bytes, for numpy: its kind (`int64`, `float64` or `int32` for codes of words), its
-    /// values, one byte for each that says whether it is missing (or None where none is), and its words.
+    /// One column as bytes that may be written, for numpy: its kind (`int64`, `float64` or `int32` for
+    /// codes of words), its values, one byte for each that says whether it is missing (or None where
+    /// none is), and its words.
     fn raw<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Raw<'py>> {
         let array = self.batch.column(self.place(name)?);
         if let Some(values) = array.as_primitive_opt::<Int64Type>() {
             let missing = (values.null_count() > 0).then(|| {
                 let missing: Vec<u8> = values.iter().map(|v| u8::from(v.is_none())).collect();
-                PyBytes::new(py, &missing)
+                PyByteArray::new(py, &missing)
             });
             return Ok((
                 "int64",
@@ -172,10 +173,10 @@ fn bytes<V, const N: usize>(
     py: Python<'_>,
     values: impl Iterator<Item = V>,
     of: impl Fn(V) -> [u8; N],
-) -> Bound<'_, PyBytes> {
+) -> Bound<'_, PyByteArray> {
     let mut all = Vec::with_capacity(N * values.size_hint().0);
     values.for_each(|value| all.extend_from_slice(&of(value)));
-    PyBytes::new(py, &all)
+    PyByteArray::new(py, &all)
 }
 
 /// The cells of a line; commas inside quotes are no ends.

@@ -28,7 +28,7 @@ SMALL: Dict[str, Any] = {
 #: A few chips: every knob but two is fixed.
 CHIPS: Dict[str, Any] = {
     "space": "chips", "devices": 64, "global_batch": 256, "tensor_cores": [8, 16], "width": 128, "depth": 128,
-    "vector_cores": 16, "stacks": [2, 4], "links": 6, "strategy": "c=1,v=1,zero=0,t=1",
+    "vector_cores": 16, "stacks": [2, 4], "links": 450, "strategy": "c=1,v=1,zero=0,t=1",
 }
 
 #: A search that takes minutes, to be interrupted.

@@ -21,4 +21,4 @@ def test_examples_answer_what_they_say(name: str) -> None:
 
 def test_every_verb_has_an_example_or_needs_files() -> None:
     without = {name for name in phaze.__all__ if callable(getattr(phaze, name)) and name[0].islower() and ">>>" not in (getattr(phaze, name).__doc__ or "")}
-    assert without == {"calibrate", "check", "load", "merge", "validate"}
+    assert without == {"calibrate", "merge", "validate"}

@@ -28,11 +28,23 @@ def test_pandas_takes_a_table(found: phaze.SearchResult) -> None:
     assert {str(kind) for kind in frame.dtypes} <= {"int64", "Int64", "float64", "category"}
 
 
+def test_a_frame_may_be_changed_and_the_table_stays(found: phaze.SearchResult) -> None:
+    pytest.importorskip("pandas")
+    frame = found.designs.to_pandas()
+    before = found.designs["tensor_cores"]
+    frame.loc[0, "tensor_cores"] = 1
+    frame.loc[0, "area_um2"] = 0.0
+    assert frame.loc[0, "tensor_cores"] == 1 and found.designs["tensor_cores"] == before
+
+
 def test_others_take_it_without_a_copy_through_text(found: phaze.SearchResult) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table(found.designs)
     assert table.num_rows == len(found.designs) and table.column_names == list(found.designs.columns)
     assert table.column("tensor_cores").to_pylist() == found.designs["tensor_cores"]
+    pandas = pytest.importorskip("pandas")
+    if hasattr(pandas.DataFrame, "from_arrow"):
+        assert pandas.DataFrame.from_arrow(found.designs)["tensor_cores"].tolist() == found.designs["tensor_cores"]
     polars = pytest.importorskip("polars")
     frame = polars.from_arrow(found.designs) if not hasattr(polars, "DataFrame") else polars.DataFrame(found.designs)
     assert frame.height == len(found.designs)

@@ -93,12 +93,41 @@ def test_an_inspection_an_estimate_and_a_schedule_are_those_of_the_command_line(
         (lambda: phaze.validate("missing.csv"), "missing.csv: cannot be read"),
         (lambda: phaze.calibrate([]), "give a file of measured runs"),
         (lambda: phaze.load("nowhere"), "nowhere"),
+        (lambda: phaze.load(3), "load: `path = 3` is no path"),
+        (lambda: phaze.load(__file__), "test_verbs.py: line 1: not a plan"),
+        (lambda: phaze.search(""), "unknown model ``; known are"),
+        (lambda: phaze.search("bert-large", devices=-3), "expected a whole number, 0 or more in `job.devices`"),
+        (lambda: phaze.search("bert-large", space=3), "expected a table in `space`"),
+        (lambda: phaze.search("bert-large", progress=3), "neither true, false nor a function"),
+        (lambda: phaze.search("bert-large", time_limit="x"), "`time_limit = 'x'` is no time"),
+        (lambda: phaze.search("bert-large", request=3), "`request = 3` is no path"),
+        (lambda: phaze.place(profile=3), "`profile = 3` is no path"),
+        (lambda: phaze.estimate(matmul=3), "`matmul = 3` is no matmul"),
+        (lambda: phaze.estimate(matmul=(1.5, 2, 3, 4)), "not four whole numbers"),
+        (lambda: phaze.estimate(jobs=[3]), "jobs are a path, or a list of dictionaries"),
+        (lambda: phaze.validate(3), "`runs[0] = 3` is no path"),
+        (lambda: phaze.sweep(vary=3), "`vary = 3` is no table"),
+        (lambda: phaze.Model("x", 3), "a model is a name and its text"),
     ],
 )
 def test_bad_input_is_a_value_error_with_our_words(call: Any, said: str) -> None:
     with pytest.raises((ValueError, FileNotFoundError)) as raised:
         call()
     assert said in str(raised.value)
+
+
+def test_refusals_name_keywords_and_not_options(found: phaze.SearchResult, tmp_path: pathlib.Path) -> None:
+    found.save(tmp_path)
+    with pytest.raises(ValueError, match="choose another out, or force=True to write over it"):
+        phaze.search("bert-large", out=tmp_path, **{**SMALL, "tensor_cores": 32})
+    with pytest.raises(ValueError, match="search with part 1/3"):
+        phaze.merge([shard_of(tmp_path / "parts", part) for part in ("2/3", "3/3")], out=tmp_path / "merged")
+
+
+def shard_of(place: pathlib.Path, part: str) -> pathlib.Path:
+    out = place / part.replace("/", "-")
+    phaze.shard("bert-large", part=part, out=out, **{**SMALL, "tensor_cores": 32, "width": 64})
+    return out
 
 
 def test_that_nothing_fits_is_an_answer_with_a_reason() -> None:
@@ -199,15 +228,45 @@ def test_whole_chips_are_searched_saved_and_checked(command: Any, tmp_path: path
     found = phaze.search("bert-large", **CHIPS)
     assert found.over_chips and found.proof.complete and found.proof.gap == 0
     assert found.winner is not None and found.winner.design.tensor_cores in (8, 16)
-    assert found.check() and [near.least for near in found.near_winners]
-    assert all(near.entry.design.die_mm2 <= found.winner.design.die_mm2 for near in found.near_winners if near.least == "area")
+    assert found.check()
+    near = {one.least: one.entry.design for one in found.near_winners}
+    assert set(near) == {"smallest", "coolest", "cheapest"}
+    winner = found.winner.design
+    assert near["smallest"].die_mm2 <= winner.die_mm2 and near["coolest"].tdp_w <= winner.tdp_w
+    assert near["cheapest"].cost_usd <= winner.cost_usd
     html = found._repr_html_()
-    assert "<svg" in html and "<script" not in html and "refused by" in html or "not worth it" in html
+    assert "<svg" in html and "<script" not in html and ("refused by" in html or "not worth it" in html)
     place = found.save(tmp_path / "x")
     assert phaze.load(place) == found and phaze.check(place)
+    assert sorted(file.name for file in place.iterdir()) == ["boxes.csv", "outcome.json", "report.html"]
     request = tmp_path / "request.toml"
     request.write_text(as_request(CHIPS, "bert-large"))
     ended = command("search", str(request), "--out", str(tmp_path / "out"))
     assert ended.returncode == 0, ended.stderr
     assert (tmp_path / "out/outcome.json").read_bytes() == found.to_json()
     assert (tmp_path / "out/boxes.csv").read_bytes() == found.to_csv()
+    # The page is that of the command line, from the directory or from the answer in memory.
+    page = (tmp_path / "out/report.html").read_bytes()
+    assert phaze.load(tmp_path / "out").report(tmp_path / "page.html").read_bytes() == page
+    assert found.report(tmp_path / "own.html").read_bytes().startswith(page[:1000])
+
+
+def test_two_results_are_set_side_by_side(found: phaze.SearchResult, command: Any, tmp_path: pathlib.Path) -> None:
+    other = phaze.search("bert-large", **{**SMALL, "tensor_cores": 32})
+    one, two = found.save(tmp_path / "one"), other.save(tmp_path / "two")
+    ended = command("report", "--compare", str(one), str(two), "--out", str(tmp_path / "theirs.html"))
+    assert ended.returncode == 0, ended.stderr
+    loaded = phaze.load(one)
+    beside = phaze.load(two)
+    assert isinstance(loaded, phaze.SearchResult) and isinstance(beside, phaze.SearchResult)
+    ours = loaded.report(tmp_path / "ours.html", compare=beside)
+    assert ours.read_bytes() == (tmp_path / "theirs.html").read_bytes()
+    with pytest.raises(ValueError, match="compare results of the same kind"):
+        found.report(compare=phaze.search("bert-large", **CHIPS))
+
+
+def test_a_result_over_the_other_space_is_written_over(found: phaze.SearchResult, tmp_path: pathlib.Path) -> None:
+    chips = phaze.search("bert-large", **CHIPS)
+    for one in (found, chips, found):
+        one.save(tmp_path / "x")
+        assert phaze.load(tmp_path / "x") == one and phaze.check(tmp_path / "x")

@@ -18,11 +18,22 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union, overload
 
 from . import _phaze
 from ._facts import Facts, many
-from ._keywords import Texts, dumps, hardware_text, model_name, models_of, threads_of
+from ._keywords import (
+    Texts,
+    dumps,
+    hardware_text,
+    matmul_of,
+    maybe_path,
+    model_name,
+    models_of,
+    path_of,
+    seconds_of,
+    threads_of,
+)
 from ._model import Model
 from ._phaze import __version__
 from ._picture import Picture, scatter
@@ -133,11 +144,11 @@ def search(
             dumps_list(models),
             given,
             texts,
-            request=None if request is None else pathlib.Path(request),
-            out=None if out is None else pathlib.Path(out),
+            request=maybe_path("search", "request", request),
+            out=maybe_path("search", "out", out),
             resume=resume,
             force=force,
-            time_limit=time_limit,
+            time_limit=seconds_of("search", time_limit),
             threads=threads_of(threads),
             tell=shown.tell,
         )
@@ -174,6 +185,8 @@ def sweep(
     """
     if (file is None) == (vary is None):
         raise ValueError("sweep: give a file, or vary, the keys that vary with their values")
+    if vary is not None and not isinstance(vary, Mapping):
+        raise ValueError(f"sweep: `vary = {vary!r}` is no table; give keys with the lists of their values")
     texts: Texts = {}
     varied = dict(vary or {})
     if "model" in varied:
@@ -184,14 +197,14 @@ def sweep(
     given = dumps(hardware_text(keywords, texts))
     with Shown(progress) as shown:
         directory, csv, folders = _phaze.sweep(
-            None if file is None else pathlib.Path(file),
+            maybe_path("sweep", "file", file),
             dumps_list(models),
             given,
             dumps(varied),
             texts,
-            out=None if out is None else pathlib.Path(out),
+            out=maybe_path("sweep", "out", out),
             force=force,
-            time_limit=time_limit,
+            time_limit=seconds_of("sweep", time_limit),
             threads=threads_of(threads),
             tell=shown.tell,
         )
@@ -235,11 +248,11 @@ def shard(
             dumps_list(models),
             dumps(hardware_text(keywords, texts)),
             texts,
-            part,
-            pathlib.Path(out),
-            share=None if share is None else pathlib.Path(share),
+            str(part),
+            path_of("shard", "out", out),
+            share=maybe_path("shard", "share", share),
             round=round_,
-            after=[pathlib.Path(one) for one in after],
+            after=[path_of("shard", "after", one) for one in after],
             resume=resume,
             force=force,
             threads=threads_of(threads),
@@ -258,8 +271,8 @@ def merge(
 ) -> SearchResult:
     """Joins the shards of all parts of a space into the answer of the whole, with its proof: see `shard`."""
     with Shown(progress) as shown:
-        places = [pathlib.Path(one) for one in shards]
-        raw = _phaze.merge(places, pathlib.Path(out), force=force, threads=threads_of(threads), tell=shown.tell)
+        places = [path_of("merge", "shards", one) for one in shards]
+        raw = _phaze.merge(places, path_of("merge", "out", out), force=force, threads=threads_of(threads), tell=shown.tell)
     return SearchResult(raw.outcome, raw.designs, str(out), Table(raw.table()))
 
 
@@ -285,7 +298,7 @@ def place(model: Any = None, *, profile: Optional[Union[PathLike, Mapping[str, A
     if profile is not None:
         if model is not None:
             raise ValueError("place: give a model or a profile")
-        text = dumps(profile) if isinstance(profile, Mapping) else pathlib.Path(profile).read_text(encoding="utf-8")
+        text = dumps(profile) if isinstance(profile, Mapping) else path_of("place", "profile", profile).read_text(encoding="utf-8")
         value, plan = _phaze.place_profile(text, dumps(keywords))
         return Placement(json.loads(value), plan)
     if model is None:
@@ -324,7 +337,7 @@ def plan(
     texts: Texts = {}
     name = "" if model is None else model_name(model, texts)
     keywords = hardware_text(keywords, texts)
-    own = None if from_ is None else pathlib.Path(from_)
+    own = maybe_path("plan", "from_", from_)
     given = dumps(keywords)
     with Shown(progress) as shown:
         value, files, said = _phaze.plan(name, given, texts, own=own, tell=shown.tell)
@@ -345,6 +358,12 @@ def inspect(model: Any, **keywords: Any) -> Inspection:
     return Inspection(json.loads(_phaze.inspect(name, dumps(keywords), texts)))
 
 
+@overload
+def estimate(model: Any = None, *, matmul: Optional[Union[str, Sequence[int]]] = None, jobs: None = None, **keywords: Any) -> Estimate: ...
+@overload
+def estimate(
+    model: None = None, *, matmul: None = None, jobs: Union[PathLike, Sequence[Mapping[str, Any]]], **keywords: Any
+) -> Tuple[Estimate, ...]: ...
 def estimate(
     model: Any = None,
     *,
@@ -361,10 +380,14 @@ def estimate(
     texts: Texts = {}
     given = hardware_text(dict(keywords), texts)
     if matmul is not None:
-        given["matmul"] = matmul if isinstance(matmul, str) else "x".join(str(int(size)) for size in matmul)
+        given["matmul"] = matmul_of(matmul)
     if jobs is not None:
-        lines = pathlib.Path(jobs).read_text(encoding="utf-8") if isinstance(jobs, (str, os.PathLike)) else "\n".join(map(dumps, jobs))
-        given["jobs"] = lines
+        if isinstance(jobs, (str, os.PathLike)):
+            given["jobs"] = pathlib.Path(jobs).read_text(encoding="utf-8")
+        elif isinstance(jobs, (list, tuple)) and all(isinstance(job, Mapping) for job in jobs):
+            given["jobs"] = "\n".join(map(dumps, jobs))
+        else:
+            raise ValueError("estimate: jobs are a path, or a list of dictionaries, one for each point (docs/estimate.md)")
     if model is not None:
         given["model"] = model_name(model, texts)
     found = json.loads(_phaze.estimate(dumps(given), texts))
@@ -399,11 +422,11 @@ def schedule(
     own: Optional[str] = None
     name: Optional[str] = None
     if graph is not None:
-        own = dumps(graph) if isinstance(graph, Mapping) else pathlib.Path(graph).read_text(encoding="utf-8")
+        own = dumps(graph) if isinstance(graph, Mapping) else path_of("schedule", "graph", graph).read_text(encoding="utf-8")
     else:
         name = model_name(what, texts)
     given = dumps(hardware_text(keywords, texts))
-    found = _phaze.schedule(name, own, given, texts, time_limit=time_limit)
+    found = _phaze.schedule(name, own, given, texts, time_limit=seconds_of("schedule", time_limit))
     return many(Schedule, [json.loads(one) for one in found])
 
 
@@ -419,7 +442,7 @@ def _runs(runs: Any, texts: Texts) -> List[pathlib.Path]:
             texts[f"runs-{place}.csv"] = to_csv(index=False)
             paths.append(pathlib.Path(f"runs-{place}.csv"))
         else:
-            paths.append(pathlib.Path(one))
+            paths.append(path_of("runs", f"runs[{place}]", one))
     return paths
 
 
@@ -456,6 +479,10 @@ def models() -> Tuple[Facts, ...]:
     return many(Facts, json.loads(_phaze.models()))
 
 
+@overload
+def designs() -> Tuple[str, ...]: ...
+@overload
+def designs(design: Any = None, **keywords: Any) -> Facts: ...
 def designs(design: Any = None, **keywords: Any) -> Union[Tuple[str, ...], Facts]:
     """The names of the built-in accelerators, or one of them with its knobs turned.
 
@@ -472,8 +499,15 @@ def designs(design: Any = None, **keywords: Any) -> Union[Tuple[str, ...], Facts
 
 
 def load(path: PathLike) -> Union[SearchResult, Placement, RunPlan]:
-    """Reads a result directory, that of a run, or a saved plan; `load(path).check()` verifies it."""
-    place_ = pathlib.Path(path)
+    """Reads a result directory, that of a run, or a saved plan; `load(path).check()` verifies it.
+
+    >>> import tempfile
+    >>> plan = phaze.place("bert-large", design="a100-80g", devices=8)
+    >>> saved = plan.save(pathlib.Path(tempfile.mkdtemp()) / "plan.json")
+    >>> phaze.load(saved) == plan, phaze.load(saved).check()
+    (True, Verdict(holds))
+    """
+    place_ = path_of("load", "path", path)
     if place_.is_dir() and (place_ / "outcome.json").exists():
         outcome, designs_text = _phaze.load(place_)
         return SearchResult(outcome.encode(), designs_text.encode(), str(place_))
@@ -485,10 +519,19 @@ def load(path: PathLike) -> Union[SearchResult, Placement, RunPlan]:
         return load(place_.parent)
     if place_.is_dir():
         raise ValueError(f"{place_}: holds neither outcome.json nor plan.json; name a directory that was saved")
-    return Placement.of_plan(place_.read_text(encoding="utf-8"))
+    text = place_.read_text(encoding="utf-8", errors="replace")
+    try:
+        return Placement.of_plan(text)
+    except ValueError as wrong:
+        raise ValueError(str(wrong).replace("plan.json", str(place_), 1)) from None
 
 
 def check(answer: Union[SearchResult, Placement, RunPlan, PathLike], deep: bool = False) -> Verdict:
-    """Judges an answer, or a saved one, from first principles."""
+    """Judges an answer, or a saved one, from first principles; `deep` asks the solvers once more.
+
+    >>> plan = phaze.place("bert-large", design="a100-80g", devices=8)
+    >>> phaze.check(plan)
+    Verdict(holds)
+    """
     found = answer if isinstance(answer, (SearchResult, Placement, RunPlan)) else load(answer)
     return found.check(deep=deep)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+import pathlib
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ._model import Model
 
@@ -79,6 +80,34 @@ def _kept(name: str, text: str, texts: Texts) -> str:
         known = f"{plain}-{count}.json"
     texts[known] = text
     return known
+
+
+def path_of(verb: str, key: str, value: Any) -> pathlib.Path:
+    """A path, or what is wrong with what was given for one."""
+    if isinstance(value, (str, os.PathLike)):
+        return pathlib.Path(value)
+    raise ValueError(f"{verb}: `{key} = {value!r}` is no path; give a text or a path")
+
+
+def maybe_path(verb: str, key: str, value: Any) -> Optional[pathlib.Path]:
+    """A path, where one is given."""
+    return None if value is None else path_of(verb, key, value)
+
+
+def seconds_of(verb: str, value: Any) -> Optional[float]:
+    """A limit of time that a clock can count, where one is given."""
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0):
+        return None if value is None else float(min(value, 1e18))
+    raise ValueError(f"{verb}: `time_limit = {value!r}` is no time; give a number of seconds, 0 or more")
+
+
+def matmul_of(sizes: Any) -> str:
+    """The sizes of a matmul as the command line writes them."""
+    if isinstance(sizes, str):
+        return sizes
+    if not isinstance(sizes, Iterable):
+        raise ValueError(f"estimate: `matmul = {sizes!r}` is no matmul; give batch, rows, inner and columns, as (1, 2048, 12288, 12288)")
+    return "x".join(str(size) for size in sizes)
 
 
 def threads_of(threads: Any) -> Optional[int]:

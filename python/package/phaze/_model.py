@@ -29,6 +29,8 @@ class Model:
     unmapped: Tuple[str, ...]
 
     def __init__(self, name: str, text: str, unmapped: Sequence[str] = ()) -> None:
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise ValueError("a model is a name and its text, the JSON of a configuration or of a phaze-model")
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "unmapped", tuple(unmapped))

@@ -34,6 +34,8 @@ class Shown:
         self._what = ""
         self._line = False
         self.tell: Optional[Teller] = None
+        if not callable(progress) and not isinstance(progress, bool):
+            raise ValueError(f"`progress = {progress!r}` is neither true, false nor a function; give one of them")
         if callable(progress):
             asked = progress
 

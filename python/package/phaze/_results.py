@@ -11,8 +11,9 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import _phaze
 from ._facts import Facts, many
-from ._html import facts_html, placement_html, search_html
+from ._html import facts_html, placement_html
 from ._progress import Progress, Shown
+from ._search_html import entry_html, search_html
 from ._table import Table
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -128,7 +129,7 @@ class Entry(Facts):
         )
 
     def _repr_html_(self) -> str:
-        return facts_html(self.strategy, self.design.to_dict().items())
+        return entry_html(self)
 
 
 class Proof(Facts):
@@ -161,7 +162,7 @@ class NearWinner(Facts):
 
     @property
     def least(self) -> str:
-        """Of what it takes the least: area, power or cost."""
+        """What it is of those nearly as good: the smallest, the coolest or the cheapest."""
         return str(self._facts["least"])
 
     @property
@@ -310,10 +311,19 @@ class SearchResult:
             lie, counts = _phaze.check_outcome(self._outcome.decode(), self._csv.decode(), deep=deep, tell=shown.tell)
         return Verdict({"holds": lie is None, "lie": lie, **dict(counts)})
 
-    def report(self, path: Optional[PathLike] = None, open: bool = False) -> pathlib.Path:
-        """Writes the full page, into a temporary file where no path is given."""
-        page = _phaze.outcome_page(self._name, self._outcome.decode(), self._csv.decode())
-        return show_page(page, path, open)
+    def report(
+        self, path: Optional[PathLike] = None, open: bool = False, compare: Optional["SearchResult"] = None
+    ) -> pathlib.Path:
+        """Writes the full page, into a temporary file where no path is given.
+
+        With `compare` it is the page that sets the two results side by side.
+        """
+        own = self._name, (self._outcome.decode(), self._csv.decode())
+        if compare is None:
+            return show_page(_phaze.outcome_page(own[0], *own[1]), path, open)
+        name = compare._name if compare._name != self._name else f"{compare._name} (other)"
+        other = name, (compare._outcome.decode(), compare._csv.decode())
+        return show_page(_phaze.comparison_page(own, other), path, open)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SearchResult) and (self._outcome, self._csv) == (other._outcome, other._csv)
@@ -382,6 +392,12 @@ class Placement(Facts):
         return float(self._fact("time_per_batch"))
 
     @property
+    def units(self) -> Tuple[str, str]:
+        """The names of the units of times and sizes: `s` and `byte`, or what a profile calls them."""
+        units = json.loads(self.plan_json)["units"]
+        return str(units["time"]), str(units["size"])
+
+    @property
     def stages(self) -> Tuple[Facts, ...]:
         """The stages of the pipeline."""
         return many(Facts, self._fact("stages"))
@@ -445,7 +461,7 @@ class Placement(Facts):
     def __repr__(self) -> str:
         if not self.feasible:
             return f"Placement({self.name}: nothing fits: {self.reason})"
-        return f"Placement({self.name}: {self.strategy}, {self.time_per_batch:.4g} s for a batch)"
+        return f"Placement({self.name}: {self.strategy}, {self.time_per_batch:.4g} {self.units[0]} for a batch)"
 
     def _repr_html_(self) -> str:
         return placement_html(self)

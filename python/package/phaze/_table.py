@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """Every design of a space, one row each; docs/outcome.md documents the columns.
+    """Every design of a space, or every box of a proof, one row each; docs/outcome.md documents the columns.
 
     Give it to `polars.from_arrow`, `pyarrow.table`, DuckDB, or anything else that knows Arrow's PyCapsule
     interface; `to_pandas` makes a frame, without pyarrow.
@@ -63,7 +63,7 @@ class Table:
         return self._raw.__arrow_c_schema__()
 
     def __repr__(self) -> str:
-        return f"Table({len(self):,} designs, {len(self.columns)} columns)"
+        return f"Table({len(self):,} rows, {len(self.columns)} columns)"
 
     def _repr_html_(self) -> str:
         from ._html import table_html

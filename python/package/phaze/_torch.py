@@ -55,7 +55,12 @@ def exported(module: Any, example_inputs: Optional[Sequence[Any]] = None) -> Dic
 
     Of example inputs, tensors of batch x sequence are replaced by the probe's sizes.
     """
-    import torch  # type: ignore[import-not-found,unused-ignore]
+    try:
+        import torch  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as missing:
+        raise ImportError(f"models of torch need torch, which is not installed here ({missing}): pip install torch") from missing
+    if not isinstance(module, torch.nn.Module):
+        raise ValueError(f"{module!r} is no module of torch; give a torch.nn.Module")
 
     def probe(device: str, value: Any = None) -> Any:
         if value is not None and not isinstance(value, torch.Tensor):
