@@ -1,7 +1,8 @@
 """What the binding costs: a search and a placement beside the command line, and a million rows into pandas.
 
-Searches are compared by the time of all processors, which other work on the machine does not change; a placement
-and the table by the clock, with the processors' time beside. `PHAZE` names the command, else it is looked for in target/release.
+Searches are compared by the time of all processors, a placement and the table by the clock with the processors' time
+beside. Command and call take turns and the least of several is taken, because other work on a machine only adds to
+either. `PHAZE` names the command, else it is looked for in target/release.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import json
 import os
 import pathlib
 import resource
-import statistics
 import subprocess
 import tempfile
 import time
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import phaze
+
+PROGRAM = os.environ.get("PHAZE", str(pathlib.Path(__file__).resolve().parents[1] / "target/release/phaze"))
 
 SPACE: Dict[str, Any] = {
     "space": "published",
@@ -27,25 +29,36 @@ SPACE: Dict[str, Any] = {
 }
 
 
-def seconds(call: Callable[[], Any], times: int) -> float:
-    """The median of several calls."""
-    taken: List[float] = []
-    for _ in range(times):
-        start = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+def clock(_whose: int) -> float:
+    """Seconds by the clock."""
+    return time.perf_counter()
 
 
-def processor(call: Callable[[], Any], whose: int, times: int) -> float:
-    """The median of the processors' time of several calls, here or of processes that were started."""
-    taken: List[float] = []
+def processors(whose: int) -> float:
+    """Seconds of all processors, of this process or of those that it started."""
+    used = resource.getrusage(whose)
+    return used.ru_utime + used.ru_stime
+
+
+#: What is measured, and whose time it takes.
+Call = Tuple[Callable[[], Any], int]
+HERE, STARTED = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+
+
+def least(times: int, calls: Sequence[Call], by: Callable[[int], float] = clock) -> List[float]:
+    """The least seconds of each of some calls that take turns."""
+    found = [float("inf")] * len(calls)
     for _ in range(times):
-        before = resource.getrusage(whose)
-        call()
-        after = resource.getrusage(whose)
-        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return statistics.median(taken)
+        for place, (call, whose) in enumerate(calls):
+            start = by(whose)
+            call()
+            found[place] = min(found[place], by(whose) - start)
+    return found
+
+
+def program_runs(*words: str) -> Call:
+    """A run of the command line."""
+    return (lambda: subprocess.run([PROGRAM, *words], check=True, stdout=subprocess.DEVNULL)), STARTED
 
 
 def request() -> str:
@@ -60,38 +73,42 @@ def request() -> str:
     return "[[model]]\nname = 'bert-large'\n" + "".join(f"[{t}]\n" + "\n".join(k) + "\n" for t, k in tables.items())
 
 
-def main() -> None:
-    program = os.environ.get("PHAZE", str(pathlib.Path(__file__).resolve().parents[1] / "target/release/phaze"))
+def search() -> None:
+    """A search beside that of the command line, with all threads and files."""
     with tempfile.TemporaryDirectory() as folder:
         file, out = pathlib.Path(folder) / "request.toml", str(pathlib.Path(folder) / "out")
         file.write_text(request(), encoding="utf-8")
-        words = [program, "search", str(file), "--out", out, "--force"]
-        started = lambda: subprocess.run(words, check=True, stdout=subprocess.DEVNULL)  # noqa: E731
-        command = processor(started, resource.RUSAGE_CHILDREN, 5)
-        binding = processor(lambda: phaze.search(request=file), resource.RUSAGE_SELF, 5)
-        print(f"search: command line {command:.2f} s, import phaze {binding:.2f} s of processors ({binding / command - 1:+.1%})")
-    # What the library itself takes is what a placement takes without its objects: the native call.
-    given = json.dumps({"design": "a100-80g", "devices": 8, "strategy": "t=1,p=1,d=8,zero=1,recompute=none"})
-    whole = seconds(lambda: phaze.place("bert-large", **json.loads(given)), 50)
-    words = [program, "place", "bert-large", "--design", "a100-80g", "--devices", "8", "--json"]
-    words += ["--strategy", "t=1,p=1,d=8,zero=1,recompute=none"]
-    placed = lambda: subprocess.run(words, check=True, stdout=subprocess.DEVNULL)  # noqa: E731
-    version = lambda: subprocess.run([program, "--version"], check=True, stdout=subprocess.DEVNULL)  # noqa: E731
-    command, start = seconds(placed, 20), seconds(version, 20)
-    children, here = resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF
-    theirs = processor(placed, children, 20) - processor(version, children, 20)
-    ours = processor(lambda: phaze.place("bert-large", **json.loads(given)), here, 50)
+        command = program_runs("search", str(file), "--out", out, "--force")
+        call: Call = lambda: phaze.search(request=file, out=out, force=True), HERE
+        theirs, ours = least(7, [command, call], processors)
+    print(f"search: command line {theirs:.2f} s, import phaze {ours:.2f} s of processors ({ours / theirs - 1:+.1%})")
+
+
+def place() -> None:
+    """A placement beside that of the command line, whose process has to start first."""
+    strategy = "t=1,p=1,d=8,zero=1,recompute=none"
+    command = program_runs("place", "bert-large", "--design", "a100-80g", "--devices", "8", "--json", "--strategy", strategy)
+    call: Call = lambda: phaze.place("bert-large", design="a100-80g", devices=8, strategy=strategy), HERE
+    calls = [command, program_runs("--version"), call]
+    theirs, start, ours = (1e3 * taken for taken in least(40, calls))
+    busy = [1e3 * taken for taken in least(40, calls, processors)]
     print(
-        f"place: command line {1e3 * (command - start):.2f} ms without the start of its process, import phaze "
-        f"{1e3 * whole:.2f} ms ({1e3 * (whole - command + start):+.2f} ms; of processors {1e3 * (ours - theirs):+.2f} ms)"
+        f"place: command line {theirs - start:.2f} ms without the start of its process, import phaze {ours:.2f} ms "
+        f"({ours - theirs + start:+.2f} ms; of processors {busy[2] - busy[0] + busy[1]:+.2f} ms)"
     )
+
+
+def table() -> None:
+    """A million rows of designs into pandas."""
     text = phaze.search(**{**SPACE, "tensor_cores": [32, 64]}, model="bert-large", global_batch=256).to_csv().decode()
     header, *rows = text.splitlines()
     many = [row for _ in range(1_000_000 // len(rows) + 1) for row in rows][:1_000_000]
-    table = phaze.Table(phaze._phaze.table("\n".join([header, *many]) + "\n"))
-    taken, busy = seconds(table.to_pandas, 3), processor(table.to_pandas, here, 3)
-    print(f"table: {len(table):,} rows of {len(table.columns)} columns into pandas in {taken:.2f} s, {busy:.2f} s of processors")
+    found = phaze.Table(phaze._phaze.table("\n".join([header, *many]) + "\n"))
+    (taken,), (busy,) = least(5, [(found.to_pandas, HERE)]), least(5, [(found.to_pandas, HERE)], processors)
+    print(f"table: {len(found):,} rows of {len(found.columns)} columns into pandas in {taken:.2f} s, {busy:.2f} s of processors")
 
 
 if __name__ == "__main__":
-    main()
+    search()
+    place()
+    table()

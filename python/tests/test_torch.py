@@ -22,6 +22,16 @@ def stored(name: str) -> Dict[str, Any]:
     return found
 
 
+def test_what_only_looks_is_passed_over() -> None:
+    graph = stored("llama")
+    expected = model_of(graph, name="llama", sequence=2048)
+    nodes = graph["graph_module"]["graph"]["nodes"]
+    first = next(node["outputs"][0]["as_tensor"]["name"] for node in nodes if "as_tensor" in node["outputs"][0])
+    looks = {"target": "torch.ops.aten._assert_tensor_metadata.default", "outputs": [{"as_tensor": {"name": "looked"}}], "metadata": {}}
+    nodes.append({**looks, "inputs": [{"name": "a", "arg": {"as_tensor": {"name": first}}}]})
+    assert model_of(graph, name="llama", sequence=2048) == expected
+
+
 @pytest.mark.parametrize("name", STORED)
 def test_a_stored_graph_is_mapped_to_the_last_parameter(name: str) -> None:
     graph = stored(name)

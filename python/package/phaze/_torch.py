@@ -27,6 +27,9 @@ _SHAPES = {
 #: Of these, those that take a tensor apart.
 _PARTS = ("chunk", "split", "split_with_sizes")
 
+#: Operators that look whether what was exported is what is run, and compute nothing.
+_LOOKS = ("_assert", "_guards", "sym_constrain_range")
+
 #: Operators by which mixtures of experts choose.
 _ROUTES = {"topk", "sort", "one_hot", "scatter", "index_add", "nonzero", "bincount"}
 
@@ -182,6 +185,8 @@ class _Program:
     def _nodes(self, raw: Dict[str, Any]) -> Iterable[Node]:
         parts = raw["target"].replace("torch.ops.", "").split(".")
         op = parts[1] if parts[0] == "aten" and len(parts) > 1 else parts[-1].strip("<>").split(" ")[-1]
+        if op.startswith(_LOOKS):
+            return
         tensors: List[str] = []
         numbers: List[Any] = []
         for given in raw["inputs"]:
