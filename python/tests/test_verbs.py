@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import pickle
-from typing import Any
+from typing import Any, List
 
 import phaze
 import pytest
@@ -207,7 +207,11 @@ def test_runs_are_validated_and_calibrated() -> None:
 def test_everything_shows_itself_without_scripts(found: phaze.SearchResult) -> None:
     assert found.winner is not None
     plan = phaze.place("llama2-7b", design="a100-80g", devices=16)
-    shown = [found, found.winner, found.designs, plan, phaze.inspect("bert-large"), phaze.schedule("bert-large")[0]]
+    shown: List[Any] = [found, found.winner, found.designs, plan, phaze.inspect("bert-large"), phaze.schedule("bert-large")[0]]
+    shown += [found.proof, found.request, found.check(), found.baselines[0], plan.stages[0], phaze.Model.builtin("bert-large")]
+    shown += [phaze.Calibration({"told": "a < b", "scalars": {}}), phaze.models()[0], phaze.designs("tpuv4")]
+    run = {"model": "a<b", "hardware": "h", "devices": 8, "strategy": "t8", "measured_s": 1.0, "predicted_s": None}
+    shown += [phaze.Validation({"set": "<own>", "fitted_on": "none", "time": None, "runs": [run]})]
     for one in shown:
         html = one._repr_html_()
         assert html.startswith("<div>") and "<script" not in html and "javascript:" not in html

@@ -6,6 +6,8 @@ import copy
 import json
 from typing import Any, Dict, Iterator, List, Tuple, Type, TypeVar
 
+from ._html import facts_html
+
 T = TypeVar("T", bound="Facts")
 
 
@@ -59,6 +61,9 @@ class Facts:
     def __repr__(self) -> str:
         shown = ", ".join(f"{key}={value!r}" for key, value in self._facts.items() if not isinstance(value, (dict, list)))
         return f"{type(self).__name__}({shown})"
+
+    def _repr_html_(self) -> str:
+        return facts_html(type(self).__name__, self._facts.items())
 
 
 def seen(value: Any) -> Any:

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Sequence, Tuple
 
 if TYPE_CHECKING:
-    from ._results import Placement
+    from ._results import Placement, Validation
     from ._run import Launch, RunPlan
     from ._table import Table
 
@@ -159,5 +159,24 @@ def table_html(table: "Table") -> str:
 
 def facts_html(title: str, pairs: Iterable[Tuple[str, Any]]) -> str:
     """Names and values."""
-    plain = [(key, value) for key, value in pairs if not isinstance(value, (dict, list))]
+    plain = [(key.replace("_", " "), value) for key, value in pairs if not isinstance(value, (dict, list))]
     return f"<div><b>{escape(title)}</b>{rows(('', ''), plain)}</div>"
+
+
+def text_html(text: str) -> str:
+    """What is told in lines, as it is."""
+    return f"<div><pre>{escape(text)}</pre></div>"
+
+
+def validation_html(validation: "Validation") -> str:
+    """How far predictions are off, and run by run."""
+    lines = [
+        (run.model, run.hardware, run.devices, run.strategy, run.measured_s, run.predicted_s, _off(run.predicted_s, run.measured_s))
+        for run in validation.runs
+    ]
+    heading = ("model", "hardware", "devices", "strategy", "measured, s", "predicted, s", "off by")
+    return f"<div><b>{escape(repr(validation)[11:-1])}</b>{rows(heading, lines)}</div>"
+
+
+def _off(predicted: Optional[float], measured: Optional[float]) -> Optional[str]:
+    return None if not predicted or not measured else f"{predicted / measured - 1:+.1%}"

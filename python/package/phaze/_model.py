@@ -7,6 +7,7 @@ import os
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _phaze
+from ._html import facts_html
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -120,3 +121,6 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {self.parameters:,} parameters)"
+
+    def _repr_html_(self) -> str:
+        return facts_html(self.name, {"parameters": self.parameters, **{f"not mapped {i + 1}": said for i, said in enumerate(self.unmapped)}}.items())

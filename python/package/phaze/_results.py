@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import _phaze
 from ._facts import Facts, many
-from ._html import facts_html, placement_html
+from ._html import facts_html, placement_html, text_html, validation_html
 from ._progress import Progress, Shown
 from ._search_html import entry_html, search_html
 from ._table import Table
@@ -196,6 +196,9 @@ class Verdict(Facts):
 
     def __repr__(self) -> str:
         return "Verdict(holds)" if self else f"Verdict(does not hold: {self.lie})"
+
+    def _repr_html_(self) -> str:
+        return text_html(repr(self))
 
 
 class SearchResult:
@@ -539,6 +542,9 @@ class Validation(Facts):
         mean = "nothing to fit on" if self.mean_error is None else f"{self.mean_error:.1%} off in the mean"
         return f"Validation({self.set}, fitted on {self.fitted_on}: {mean})"
 
+    def _repr_html_(self) -> str:
+        return validation_html(self)
+
 
 class Calibration(Facts):
     """An accelerator whose efficiency is fitted to measured runs; give it as `design` or `hardware`."""
@@ -566,6 +572,9 @@ class Calibration(Facts):
 
     def __repr__(self) -> str:
         return f"Calibration({self.scalars})"
+
+    def _repr_html_(self) -> str:
+        return text_html(str(self))
 
 
 def show_page(page: bytes, path: Optional[PathLike], open: bool) -> pathlib.Path:
