@@ -217,6 +217,7 @@ def test_everything_shows_itself_without_scripts(found: phaze.SearchResult) -> N
         assert html.startswith("<div>") and "<script" not in html and "javascript:" not in html
         assert repr(one)
     assert "<svg" in found._repr_html_() or not found.pareto
+    assert '<td align="left">complete</td><td align="left">yes</td>' in found.proof._repr_html_()
     assert "<svg" in plan._repr_html_()
 
 

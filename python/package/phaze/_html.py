@@ -17,13 +17,15 @@ _MAIN, _OTHER, _FAINT = "#0072B2", "#D55E00", "#999999"
 
 
 def _row(cells: Iterable[Any], tag: str = "td") -> str:
-    shown = (f'<{tag} align="{"right" if isinstance(c, (int, float)) else "left"}">{escape(said(c))}</{tag}>' for c in cells)
+    shown = (f'<{tag} align="{"right" if isinstance(c, (int, float)) and not isinstance(c, bool) else "left"}">{escape(said(c))}</{tag}>' for c in cells)
     return f"<tr>{''.join(shown)}</tr>"
 
 
 def said(value: Any) -> str:
     if value is None:
         return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
     if isinstance(value, int):
