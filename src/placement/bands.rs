@@ -47,7 +47,9 @@ impl Bands {
             }
             let figures = figures(costs, (place, from, to), self.cap);
             let goes_on = figures.is_some_and(|figures| then(to, figures));
-            if !goes_on && grows {
+            let is_least =
+                || costs.is_least() || fits(costs, (place, from, to), self.cap).is_none();
+            if !goes_on && grows && is_least() {
                 break;
             }
         }
@@ -66,8 +68,17 @@ fn figures(
     costs.stage(place, from, to).filter(|figures| figures.load() <= cap)
 }
 
-fn fits(costs: &impl StageCosts, stage: (usize, usize, usize), cap: u64) -> Option<u64> {
-    figures(costs, stage, cap).map(|figures| figures.load())
+/// The load of a stage at its least, where that fits under the cap.
+fn fits(
+    costs: &impl StageCosts,
+    (place, from, to): (usize, usize, usize),
+    cap: u64,
+) -> Option<u64> {
+    if costs.least_stage_load(from, to) > cap {
+        return None;
+    }
+    let load = costs.least_stage(place, from, to)?.load();
+    (load <= cap).then_some(load)
 }
 
 /// Of a monotone chain, a state by place that no stages under the cap reach beyond; `None` where the

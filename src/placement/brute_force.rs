@@ -315,8 +315,10 @@ fn agrees(instance: &Instance) -> bool {
 fn instance_of_axes(noise: &mut Noise) -> Instance {
     let mut base = instance(noise, 6, false);
     let n = base.profile.n_layers();
-    let size = 1 + noise.below(20);
-    base.profile.edges = (1..n).map(|to| Edge::new(to - 1, to, size)).collect();
+    let (size, differ) = (1 + noise.below(20), noise.one_in(3));
+    let sizes = (1..n).map(|_| if differ { noise.below(2 * size) } else { size });
+    let edges = (1..n).zip(sizes).map(|(to, size)| Edge::new(to - 1, to, size));
+    base.profile.edges = edges.collect();
     base.profile.context = 1 + noise.below(2);
     if noise.one_in(3) {
         base.profile.expert_devices = Some([1, 2, 2, 3, 4, 8][noise.index(6)]);
@@ -347,13 +349,18 @@ fn instance_of_axes(noise: &mut Noise) -> Instance {
     let hiding = [Hiding::Own, Hiding::Longer][any(noise, 2)];
     job.ends =
         EndRules { step_start: starts[any(noise, 2)], buckets: buckets[any(noise, 4)], hiding };
-    let recompute =
-        [Recompute::None, Recompute::AsNeeded, Recompute::First(1), Recompute::EVERY_LAYER];
+    let first = Recompute::First(1 + noise.below(2));
+    let recompute = [Recompute::None, Recompute::AsNeeded, first, Recompute::EVERY_LAYER];
     base.choices = Choices {
         chunks: 1..=1 + any(noise, 3),
         zero: [
             vec![Zero::Nothing, Zero::State, Zero::Gradients],
-            [vec![Zero::Nothing], vec![Zero::Nothing, Zero::State]][any(noise, 2)].clone(),
+            [
+                vec![Zero::Nothing],
+                vec![Zero::Nothing, Zero::State],
+                vec![Zero::State, Zero::Weights],
+            ][any(noise, 3)]
+            .clone(),
         ],
         orders: Order::MEGATRON.to_vec(),
         equal_repeats: noise.one_in(2),

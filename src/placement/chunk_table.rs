@@ -8,7 +8,7 @@ use super::Problem;
 use super::interleaved::AfterFigures;
 use super::interleaved::ChunkCosts;
 use super::interleaved::ChunkFigures;
-use super::stage_table::Runs;
+use super::runs::Runs;
 use crate::plan::Profile;
 use crate::plan::Shape;
 use crate::plan::StageCost;

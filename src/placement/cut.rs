@@ -54,10 +54,18 @@ pub trait StageCosts {
     fn least_load(&self, from: usize) -> u64;
     /// Whether the states are those of a chain, each with one layer less than the one before, and
     /// at every place a stage between the first and the last state that holds all layers of
-    /// another and more is never faster and never fits where the other does not. Of stages that
-    /// end at the last state the same must hold among themselves; of those that begin at the first
-    /// nothing is assumed.
+    /// another and more is never faster and never fits where the other does not, all at
+    /// [their least](Self::least_stage). Of stages that end at the last state the same must hold
+    /// among themselves; of those that begin at the first nothing is assumed.
     fn is_monotone(&self) -> bool;
+    /// What no figure of a stage falls below; `None` only where it does not fit in memory.
+    fn least_stage(&self, place: usize, from: usize, to: usize) -> Option<StageFigures> {
+        self.stage(place, from, to)
+    }
+    /// Whether every stage takes its least.
+    fn is_least(&self) -> bool {
+        true
+    }
     /// A load that the stage between two states cannot fall below wherever it is, told faster than
     /// its figures.
     fn least_stage_load(&self, _from: usize, _to: usize) -> u64 {

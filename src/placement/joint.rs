@@ -26,12 +26,13 @@ use super::cut::best_cut;
 use super::interleaved::InterleavedLayout;
 use super::interleaved::InterleavedShape;
 use super::interleaved::best_layout;
-use super::stage_table::Runs;
+use super::runs::Runs;
 use super::stage_table::StageTable;
 use crate::parallel::zero::Zero;
 use crate::plan::PassOrder;
 use crate::plan::Pipeline;
 use crate::plan::Placement;
+use crate::plan::Profile;
 use crate::plan::Recompute;
 use crate::plan::Shape;
 use crate::plan::StageRules;
@@ -70,6 +71,9 @@ pub(super) struct Joint<'a, C> {
     problem: &'a Problem<'a>,
     cuts: &'a C,
     runs: Runs,
+    /// The layers of a chain with edges of one size, the least, and their runs, where longer stages may
+    /// take less.
+    least: Option<(Profile, Runs)>,
     limit: Option<Rank>,
     best: Option<Found>,
 }
@@ -77,7 +81,45 @@ pub(super) struct Joint<'a, C> {
 impl<'a, C: States> Joint<'a, C> {
     pub(super) fn new(problem: &'a Problem<'a>, cuts: &'a C, incumbent: Option<Rank>) -> Self {
         let runs = Runs::new(problem);
-        Self { problem, cuts, runs, limit: incumbent, best: None }
+        let Problem { profile, choices, .. } = *problem;
+        let may_differ = !runs.is_uniform() || choices.zero[1].contains(&Zero::Weights);
+        let least = (may_differ && profile.is_plain_chain()).then(|| {
+            let least = profile.with_least_edges();
+            let runs = Runs::of(&least);
+            (least, runs)
+        });
+        Self { problem, cuts, runs, least, limit: incumbent, best: None }
+    }
+
+    /// What stages cost by these rules, where so many ticks follow the last pass in any case.
+    fn table<'b>(
+        &'b self,
+        rules: impl Fn(&'b Profile) -> StageRules<'b>,
+        follows: u64,
+        n_narrow: usize,
+    ) -> StageTable<'b, C> {
+        let own = rules(self.problem.profile);
+        let differs = self.may_take_less(own.shape());
+        let table = |rules: StageRules<'b>, runs: &'b Runs| {
+            StageTable::new(self.problem, (self.cuts, runs), (rules, follows), n_narrow)
+        };
+        match &self.least {
+            Some((profile, runs)) if differs => {
+                table(own, &self.runs).above(table(rules(profile).at_the_least(), runs))
+            }
+            _ => table(own, &self.runs),
+        }
+    }
+
+    /// Whether a stage of a shape may take less than a part of it: where less enters or leaves it, it
+    /// waits for the weights of a smaller layer, or repeats a shorter one.
+    fn may_take_less(&self, shape: &Shape) -> bool {
+        let waits = shape.zero == Zero::Weights && shape.ranks > 1;
+        let repeats_some = match shape.recompute {
+            Recompute::First(layers) => layers > 0 && shape.recompute != Recompute::EVERY_LAYER,
+            _ => false,
+        };
+        waits || !self.runs.is_flat() || repeats_some && !self.runs.is_uniform()
     }
 
     /// Looks at every shape that could be better.
@@ -132,11 +174,8 @@ impl<'a, C: States> Joint<'a, C> {
 
     /// Whether some cut of a shape fits, by memory alone; true where that is not known.
     pub(super) fn may_fit(&self, shape: Shape) -> bool {
-        let table = || {
-            let rules = StageRules::new(self.problem.profile, self.problem.job, shape);
-            StageTable::new(self.problem, (self.cuts, &self.runs), (rules, 0), 0)
-        };
-        !self.tells_what_fits(&shape) || table().fits_somehow()
+        let rules = |profile| StageRules::new(profile, self.problem.job, shape);
+        !self.tells_what_fits(&shape) || self.table(rules, 0, 0).fits_somehow()
     }
 
     /// Whether memory alone tells if some cut of a shape fits.
@@ -209,18 +248,17 @@ impl<'a, C: States> Joint<'a, C> {
     fn relaxed(&self, candidate: &Candidate, sums: &Sums) -> (Option<u128>, bool) {
         let Problem { profile, job, .. } = *self.problem;
         let Candidate { shape, pipelines, .. } = *candidate;
-        let rules = || StageRules::relaxed(profile, job, shape, pipelines.1);
+        let rules = |profile| StageRules::relaxed(profile, job, shape, pipelines.1);
         let limit = self.time_limit(&shape);
         let follows = sums.follows(self.problem, &shape, pipelines);
         match shape.schedule {
             PassOrder::OneForwardOneBackward => {
-                let parts = (self.cuts, &self.runs);
-                let table = StageTable::new(self.problem, parts, (rules(), follows), 0);
+                let table = self.table(rules, follows, 0);
                 let found = best_cut(&table, self.pipeline_shape(&shape), limit);
                 (found.map(|cut| cut.time), table.is_tight())
             }
             PassOrder::Interleaved { .. } => {
-                let table = ChunkTable::new(self.problem, &self.runs, (rules(), follows));
+                let table = ChunkTable::new(self.problem, &self.runs, (rules(profile), follows));
                 let found = self.best_layout(&table, &shape, limit);
                 (found.map(|layout| layout.time), table.is_tight())
             }
@@ -310,9 +348,8 @@ impl<'a, C: States> Joint<'a, C> {
         let mut best: Option<Found> = None;
         let mut is_tight = false;
         for n_narrow in 0..=most_narrow {
-            let parts = (self.cuts, &self.runs);
-            let rules = StageRules::new(self.problem.profile, self.problem.job, shape);
-            let table = StageTable::new(self.problem, parts, (rules, follows), n_narrow);
+            let rules = |profile| StageRules::new(profile, self.problem.job, shape);
+            let table = self.table(rules, follows, n_narrow);
             if is_known && !table.fits_somehow() {
                 return (None, true);
             }

@@ -31,6 +31,7 @@ pub(crate) mod noise;
 mod obstacle;
 mod pipelines;
 mod published;
+mod runs;
 mod stage_table;
 
 use std::collections::BTreeMap;
@@ -254,7 +255,7 @@ pub fn fits(problem: &Problem) -> bool {
 /// Whether memory alone tells if a shape of one virtual stage per rank fits.
 fn tells_what_fits(problem: &Problem) -> bool {
     let Problem { profile, job, choices } = *problem;
-    let runs = stage_table::Runs::new(problem);
+    let runs = runs::Runs::new(problem);
     job.time_model == TimeModel::OneForwardOneBackward
         && choices.cut == CutChoice::Best
         && profile.is_plain_chain()

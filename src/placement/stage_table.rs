@@ -10,7 +10,8 @@ use super::Problem;
 use super::States;
 use super::cut::StageCosts;
 use super::cut::StageFigures;
-use crate::plan::Recompute;
+use super::runs::Content;
+use super::runs::Runs;
 use crate::plan::StageRules;
 
 /// The stages of a shape, of which so many are narrow.
@@ -28,6 +29,8 @@ pub(super) struct StageTable<'a, C> {
     /// Whether a stage was left out because it takes too much memory.
     is_tight: Cell<bool>,
     known: RefCell<HashMap<Key, Option<StageFigures>, Spread>>,
+    /// The same stages at their least, where longer ones may take less.
+    least: Option<Box<Self>>,
 }
 
 /// What the figures of a stage depend on, its place and its content, each number in bits of its own.
@@ -68,57 +71,6 @@ impl Hasher for Spread {
     }
 }
 
-/// Which layers a stage holds, told alike for stages of the same kinds of layers.
-type Content = [usize; 3];
-
-/// Where runs of layers of one kind end, for telling stages alike.
-pub(super) struct Runs {
-    kinds: Vec<usize>,
-    /// For each layer, one after the last of its run; empty where stages are not told alike.
-    ends: Vec<usize>,
-}
-
-impl Runs {
-    pub(super) fn new(problem: &Problem) -> Self {
-        let profile = problem.profile;
-        let kinds = profile.sequence.clone();
-        let sizes_agree = profile.edges.windows(2).all(|pair| pair[0].size == pair[1].size);
-        if !profile.is_plain_chain() || !sizes_agree {
-            return Self { kinds, ends: Vec::new() };
-        }
-        let mut ends = vec![kinds.len(); kinds.len()];
-        for at in (1..kinds.len()).rev() {
-            ends[at - 1] = if kinds[at - 1] == kinds[at] { ends[at] } else { at };
-        }
-        Self { kinds, ends }
-    }
-
-    /// Whether stages of the same kinds of layers cost the same wherever they begin.
-    pub(super) fn tells_alike(&self) -> bool {
-        !self.ends.is_empty()
-    }
-
-    /// Whether memory alone tells what fits: where as much travels between any two layers of a chain,
-    /// of layers that fit in a stage any that follow each other fit in any later one. Where a stage
-    /// keeps what enters it and nothing else, what it keeps depends on where it begins.
-    pub(super) fn tell_what_fits(&self, recompute: Recompute) -> bool {
-        self.is_uniform() || self.tells_alike() && recompute != Recompute::Stage
-    }
-
-    /// Whether all layers between the first and the last are of one kind.
-    pub(super) fn is_uniform(&self) -> bool {
-        let n = self.kinds.len();
-        n < 3 || self.ends.get(1).is_some_and(|&end| end + 1 >= n)
-    }
-
-    fn content(&self, from: usize, to: usize) -> Content {
-        match self.ends.get(from) {
-            Some(&end) if from > 0 && to <= end => [1 + self.kinds[from], to - from, 0],
-            _ => [0, from, to],
-        }
-    }
-}
-
 impl<'a, C: States> StageTable<'a, C> {
     pub(super) fn new(
         problem: &Problem<'a>,
@@ -138,7 +90,13 @@ impl<'a, C: States> StageTable<'a, C> {
             follows,
             is_tight: Cell::new(false),
             known: RefCell::default(),
+            least: None,
         }
+    }
+
+    /// With what no stage can beat, by rules under which longer ones never take less.
+    pub(super) fn above(self, least: Self) -> Self {
+        Self { least: Some(Box::new(least)), ..self }
     }
 
     /// Whether a stage was left out because it takes too much memory.
@@ -166,7 +124,9 @@ impl<'a, C: States> StageTable<'a, C> {
     }
 
     /// Whether some cut fits: every stage takes as many layers as it can hold, the first ones
-    /// first. Memory grows with a stage, so that nothing holds more than this.
+    /// first. Memory grows with a stage and falls from place to place, so that no cut gets farther up
+    /// to any place. A stage that nothing more fits in is given the layer before it, which fits in an
+    /// earlier one: that leaves none empty as long as each place is reached by a layer more.
     pub(super) fn fits_somehow(&self) -> bool {
         let end = self.cuts.n_states() - 1;
         let mut from = 0;
@@ -184,7 +144,7 @@ impl<'a, C: States> StageTable<'a, C> {
                 let middle = least.midpoint(beyond);
                 if fits(middle) { least = middle } else { beyond = middle }
             }
-            if least == from {
+            if least <= place {
                 return false;
             }
             from = least;
@@ -239,7 +199,21 @@ impl<C: States> StageCosts for StageTable<'_, C> {
     }
 
     fn is_monotone(&self) -> bool {
-        self.n_narrow == 0 && self.runs.tells_alike()
+        let least = self.least.as_deref().unwrap_or(self);
+        self.n_narrow == 0 && least.runs.is_flat()
+    }
+
+    fn least_stage(&self, place: usize, from: usize, to: usize) -> Option<StageFigures> {
+        let least = self.least.as_deref().unwrap_or(self);
+        let found = least.stage(place, from, to);
+        if found.is_none() {
+            self.is_tight.set(true);
+        }
+        found
+    }
+
+    fn is_least(&self) -> bool {
+        self.least.is_none()
     }
 
     fn least_stage_load(&self, from: usize, to: usize) -> u64 {

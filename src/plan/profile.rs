@@ -272,6 +272,16 @@ impl Profile {
         inputs
     }
 
+    /// The same layers where as little travels between any two as between some.
+    #[must_use]
+    pub fn with_least_edges(&self) -> Self {
+        let least = |of: fn(&Edge) -> u64| self.edges.iter().map(of).min().unwrap_or(0);
+        let (size, sent) = (least(|edge| edge.size), least(Edge::sent));
+        let part = (sent != size).then_some(sent);
+        let edges = self.edges.iter().map(|edge| Edge { size, part, ..*edge });
+        Self { edges: edges.collect(), ..self.clone() }
+    }
+
     /// Whether every layer is followed by the next: then stages are runs of layers. Further edges
     /// may skip.
     pub fn is_chain(&self) -> bool {

@@ -105,6 +105,17 @@ pub struct StageRules<'a> {
     tied: u64,
     /// The size of the first edge, and ticks until it has reached the next stage.
     usual_send: (u64, u64),
+    /// What every layer takes at the least, where only that is counted.
+    least: Option<LeastTicks>,
+}
+
+/// Ticks of the layer that takes the fewest.
+#[derive(Clone, Copy, Debug)]
+struct LeastTicks {
+    /// The gathering of its weights.
+    gather: u64,
+    /// Its forward pass, where that may run again.
+    again: u64,
 }
 
 impl Shape {
@@ -185,7 +196,21 @@ impl<'a> StageRules<'a> {
             micro_batches: job.micro_batches_per_pipeline(shape.data_parallel),
             is_plain_chain: profile.is_plain_chain(),
             inputs: profile.inputs(),
+            least: None,
         }
+    }
+
+    /// Rules under which a stage waits for the weights of the smallest layer, and repeats the shortest
+    /// one where it repeats the first ones: no stage takes more than by its own rules, and where as
+    /// much travels between any two layers, one that holds more never takes less.
+    #[must_use]
+    pub fn at_the_least(self) -> Self {
+        let repeatable = self.profile.layers().filter(|layer| layer.repeatable);
+        let least = LeastTicks {
+            gather: self.alone.iter().map(|alone| alone[1]).min().unwrap_or(0),
+            again: repeatable.map(|layer| layer.forward).min().unwrap_or(0),
+        };
+        Self { least: Some(least), ..self }
     }
 
     /// Rules that no number of pipelines from the shape's to `most` can beat, where every pair of
@@ -245,6 +270,7 @@ impl<'a> StageRules<'a> {
         let gathers = self.first_gathers(layers);
         spent.forward = spent.forward.saturating_add(gathers[0]);
         spent.backward = spent.backward.saturating_add(gathers[1]);
+        spent.backward -= self.beyond_the_least(layers, repeated);
         let wide = layers.iter().any(|&layer| self.profile.layer(layer).tensor_parallel);
         StageCost {
             devices: self.profile.context * if wide { self.profile.width } else { 1 },
@@ -256,11 +282,24 @@ impl<'a> StageRules<'a> {
         }
     }
 
+    /// Where only the least is counted, what the first layers of a stage take longer than that to run
+    /// again.
+    fn beyond_the_least(&self, layers: &[usize], repeated: usize) -> u64 {
+        let (Some(least), Recompute::First(_)) = (self.least, self.shape.recompute) else {
+            return 0;
+        };
+        let layers = layers.iter().map(|&layer| self.profile.layer(layer));
+        let again = layers.filter(|layer| layer.repeatable).take(repeated);
+        again.map(|layer| layer.forward - least.again).sum()
+    }
+
     /// Where weights are gathered layer by layer, each pass of a stage waits for its first layer's.
     fn first_gathers(&self, layers: &[usize]) -> [u64; 2] {
         let gather = |layer: Option<&usize>| {
             let gathered = layer.filter(|_| self.shape.zero == Zero::Weights);
-            gathered.map_or(0, |&layer| self.alone(layer)[1])
+            let ticks =
+                |&layer: &usize| self.least.map_or(self.alone(layer)[1], |least| least.gather);
+            gathered.map_or(0, ticks)
         };
         [gather(layers.first()), gather(layers.last())]
     }
