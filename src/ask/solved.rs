@@ -49,7 +49,8 @@ fn refused(ready: &Ready, reason: &dyn std::fmt::Display) -> InputError {
 /// What is trained, ready to be divided.
 pub(super) fn training(ready: &Ready, terms: &Terms) -> Result<Training, InputError> {
     let question = &ready.question;
-    Training::new(&question.model.name, ready.model.clone(), question.sequence, terms)
+    let trained = (question.model.name.as_str(), ready.model.clone());
+    Training::with(&ready.shares, trained, question.sequence, terms)
         .map_err(|reason| refused(ready, &reason))
 }
 

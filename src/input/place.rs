@@ -2,6 +2,7 @@
 //! for one inside a saved plan, which may be hostile.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Conventions;
 use super::InputError;
@@ -49,6 +50,7 @@ use crate::plan::TimeModel;
 use crate::strategy::Best;
 use crate::strategy::Planner;
 use crate::strategy::Price;
+use crate::strategy::Shares;
 use crate::strategy::Terms;
 use crate::strategy::Training;
 use crate::strategy::result::ModelResult;
@@ -70,6 +72,8 @@ pub struct Ready {
     pub chip: Accelerator,
     /// What may be chosen, and how it is counted.
     pub terms: Terms,
+    /// What was divided before, where questions beside each other share it.
+    pub shares: Arc<Shares>,
 }
 
 /// What a question cannot be without, and what its defaults depend on.
@@ -267,7 +271,7 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
         power_cap_w: None,
         basis: Basis::of(&hardware.physics, question.precision),
     };
-    Ok(Ready { question, model, chip, terms })
+    Ok(Ready { question, model, chip, terms, shares: Arc::default() })
 }
 
 /// The plan that answers a question; `None` where nothing fits.
@@ -276,11 +280,11 @@ pub fn ready(question: Question, file: &str) -> Result<Ready, InputError> {
 /// That the model cannot be trained so at all.
 pub fn solve(ready: &Ready) -> Result<Option<Plan>, InputError> {
     let name = printable(&ready.question.model.name);
-    let Ready { question, model, chip, terms } = ready;
-    let training = Training::new(&question.model.name, model.clone(), question.sequence, terms)
-        .map_err(|reason| {
-            Field::new(&name, "setting").value(&name, &reason.to_string(), "ask for another")
-        })?;
+    let Ready { question, model, chip, terms, shares } = ready;
+    let trained = (question.model.name.as_str(), model.clone());
+    let training = Training::with(shares, trained, question.sequence, terms).map_err(|reason| {
+        Field::new(&name, "setting").value(&name, &reason.to_string(), "ask for another")
+    })?;
     let table = EstimateTable::new(terms.options);
     let planner = Planner { terms, training: &training, table: &table };
     let best = planner.best_on(chip);

@@ -22,6 +22,7 @@ mod pipeline_memory;
 mod price;
 pub mod result;
 pub mod roofline;
+mod shares;
 mod terms;
 mod training;
 
@@ -37,6 +38,7 @@ pub use energy::BatchEnergy;
 pub use facts::Rates;
 pub use price::Price;
 pub use price::Standing;
+pub use shares::Shares;
 pub use terms::Terms;
 pub use terms::ends;
 pub use terms::usable;

@@ -11,6 +11,8 @@ use super::least_energy::LeastWork;
 use super::least_energy::OperandBytes;
 use super::least_energy::array_bytes;
 use super::roofline::OpNeeds;
+use super::shares::ReadyShare;
+use super::shares::Shares;
 use crate::estimate::VectorCosts;
 use crate::estimate::vector_core::cycles_per_element;
 use crate::graph::Dag;
@@ -92,11 +94,11 @@ pub struct Sharded {
 #[derive(Clone, Debug)]
 pub struct Division {
     /// What one device does.
-    pub share: Share,
+    pub share: Arc<Share>,
     /// The devices that plans of this division may use.
     pub cluster: Cluster,
     /// Its layers, ready to be timed on any chip.
-    pub graphs: LayerGraphs,
+    pub graphs: Arc<LayerGraphs>,
     /// The kind of layer that occurs most often, and how often.
     pub repeated: (usize, u64),
     /// By kind of layer: what its operators need at the least, forward and backward.
@@ -153,6 +155,16 @@ impl Training {
         sequence: u64,
         terms: &Terms,
     ) -> Result<Self, Untrainable> {
+        Self::with(&Shares::default(), (name, model), sequence, terms)
+    }
+
+    /// The same where some shares were made before.
+    pub fn with(
+        shares: &Shares,
+        (name, model): (&str, Model),
+        sequence: u64,
+        terms: &Terms,
+    ) -> Result<Self, Untrainable> {
         if model.sequence.len() > MOST_LAYERS {
             return Err(Untrainable::TooDeep { found: model.sequence.len() });
         }
@@ -162,6 +174,7 @@ impl Training {
             return Err(Untrainable::NoWidth { asked: asked.clone(), legal });
         }
         let mut divisions = Vec::new();
+        let shares = shares.of(&model);
         let settings = settings(&model, sequence, terms);
         let mut scopes = terms.cluster.network.scopes(terms.cluster.devices);
         if terms.space.framework != Framework::Any {
@@ -175,8 +188,8 @@ impl Training {
                 setting.devices().saturating_mul(copies) <= devices
             };
             for &setting in settings.iter().filter(fits) {
-                let share = shard(&model, setting)?;
-                let division = Division::new(share, terms.options.vector_costs, cluster);
+                let share = shares.get(&model, setting)?;
+                let division = Division::of(share, terms.options.vector_costs, &cluster);
                 divisions.push(Arc::new(division));
             }
         }
@@ -267,6 +280,11 @@ impl Training {
 impl Division {
     /// Prepares a share; `cluster` is what its exchanges run on.
     pub fn new(share: Share, costs: VectorCosts, cluster: Cluster) -> Self {
+        Self::of(ReadyShare::new(share), costs, &cluster)
+    }
+
+    fn of(ready: ReadyShare, costs: VectorCosts, cluster: &Cluster) -> Self {
+        let ReadyShare { share, graphs } = ready;
         let occurrences = occurrences(&share);
         let most = (0..share.kinds.len()).rev().max_by_key(|&kind| occurrences[kind]);
         let repeated = most.map_or((0, 0), |kind| (kind, occurrences[kind]));
@@ -276,7 +294,7 @@ impl Division {
             .iter()
             .map(|kind| {
                 [&kind.forward, &kind.backward]
-                    .map(|pass| pass.map(|op| needs(op, costs, element, &cluster)))
+                    .map(|pass| pass.map(|op| needs(op, costs, element, cluster)))
             })
             .collect();
         let mut least_work = [LeastWork::default(); 2];
@@ -285,8 +303,7 @@ impl Division {
                 sum.add(&LeastWork::of(pass), count);
             }
         }
-        let graphs = LayerGraphs::new(&share);
-        Self { share, cluster, graphs, repeated, needs, least_work }
+        Self { share, cluster: *cluster, graphs, repeated, needs, least_work }
     }
 
     /// Femtojoules of one micro-batch through all layers on one device, at the least, with so many

@@ -92,9 +92,9 @@ impl Placed {
 
 /// The load of the fullest device of a mixture of experts that is told beside an even one, in
 /// thousandths of it.
-const UNEVEN_LOAD: u64 = 1200;
+pub(in crate::ask) const UNEVEN_LOAD: u64 = 1200;
 /// What it is called.
-const UNEVEN: &str = "with 1.2 times an even expert load";
+pub(in crate::ask) const UNEVEN: &str = "with 1.2 times an even expert load";
 
 /// Thousandths by which a strategy that was given may exceed the memory of a device.
 const OVER_FULL: i64 = -50;
@@ -204,7 +204,8 @@ impl Placer {
     /// The fastest for a model on these terms.
     fn alternative(&self, title: &str, model: &Model, terms: &Terms) -> Alternative {
         let sequence = self.ready.question.sequence;
-        let fastest = match Training::new("", model.clone(), sequence, terms) {
+        let fastest = match Training::with(&self.ready.shares, ("", model.clone()), sequence, terms)
+        {
             Err(_) => None,
             Ok(training) => {
                 let planner = Planner { terms, training: &training, table: &self.table };

@@ -1,5 +1,6 @@
 //! From a request to its answer: the plan, what the run takes, and the files that start it.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use super::Batch;
@@ -32,6 +33,7 @@ use crate::plan::GivenStrategy;
 use crate::plan::Plan;
 use crate::report::advice::notes;
 use crate::report::quantity::grouped;
+use crate::strategy::Shares;
 
 /// What requests of one sitting share: how files are opened, and estimates of operators.
 pub struct Context<'a> {
@@ -39,6 +41,8 @@ pub struct Context<'a> {
     pub read: &'a Reader<'a>,
     /// Estimates that are known already.
     pub table: EstimateTable,
+    /// How models were divided already.
+    pub shares: Arc<Shares>,
     /// How many questions are answered at once.
     pub n_threads: usize,
 }
@@ -50,7 +54,14 @@ impl<'a> Context<'a> {
             vector_costs: Conventions::OURS.vector_costs,
             ..crate::estimate::Options::default()
         };
-        Self { read, table: EstimateTable::new(options), n_threads: 1 }
+        let shares = Arc::default();
+        Self { read, table: EstimateTable::new(options), shares, n_threads: 1 }
+    }
+
+    /// A request made ready, with what is known from those before it.
+    pub(super) fn ready(&self, request: &PlanRequest) -> Result<Ready, InputError> {
+        let (ready, _) = request.ready(self.read)?;
+        Ok(Ready { shares: Arc::clone(&self.shares), ..ready })
     }
 }
 
@@ -66,7 +77,7 @@ pub(super) struct Answered {
 /// # Errors
 /// What of it makes no sense, or what cannot be started as it asks.
 pub fn advise(request: &PlanRequest, context: &Context) -> Result<PlanAnswer, InputError> {
-    let (ready, _) = request.ready(context.read)?;
+    let ready = context.ready(request)?;
     if let Some(target) = request.target {
         launch::expressible(target, &ready.model.spec)
             .map_err(|reason| refused(target, &reason))?;
@@ -147,7 +158,7 @@ fn asked_batch(batch: Batch, sequence: u64) -> u64 {
 /// # Errors
 /// What of the request makes no sense.
 pub fn room(request: &PlanRequest, context: &Context) -> Result<Option<Room>, InputError> {
-    let (ready, _) = request.ready(context.read)?;
+    let ready = context.ready(request)?;
     let fitted = Fitted::of(&ready, &context.table)?;
     Ok(fitted.map(|fitted| Room { fewest: fitted.fewest, comfortable: fitted.comfortable }))
 }
@@ -186,7 +197,7 @@ pub(super) fn answered(
         Ok(found.map(|(_, plan)| Answered { request, ready, plan }))
     };
     let other = |request: PlanRequest| -> Result<Option<Answered>, InputError> {
-        let (ready, _) = request.ready(context.read)?;
+        let ready = context.ready(&request)?;
         solve(request, ready)
     };
     let given = request.strategy != GivenStrategy::default() && request.reserve_per_mille.is_none();
@@ -266,7 +277,7 @@ fn divided_batches(sequences: u64, odd: u64) -> Vec<u64> {
 /// # Errors
 /// What of it makes no sense.
 pub(super) fn found(request: &PlanRequest, context: &Context) -> Result<Option<Found>, InputError> {
-    let (ready, _) = request.ready(context.read)?;
+    let ready = context.ready(request)?;
     // What cannot be divided so at all fits no more than what lacks memory.
     let Ok(Some(answered)) = answered(request, ready, context) else { return Ok(None) };
     let Answered { ready, plan, .. } = answered;

@@ -22,7 +22,7 @@ pub(super) fn infeasible(
     request: &PlanRequest,
     context: &Context,
 ) -> Result<PlanAnswer, InputError> {
-    let (ready, _) = request.ready(context.read)?;
+    let ready = context.ready(request)?;
     let reason = why_nothing_fits(&ready, &context.table, Spelling::Options)?;
     let ways: Vec<(String, PlanRequest)> =
         given_ways(request).into_iter().chain(ways(request)).collect();
@@ -36,7 +36,7 @@ pub(super) fn infeasible(
 
 /// What comes of another request; `None` where nothing does, and where it makes no sense.
 fn tried(title: &str, other: &PlanRequest, context: &Context) -> Option<WayOut> {
-    let (ready, _) = other.ready(context.read).ok()?;
+    let ready = context.ready(other).ok()?;
     // What memory forbids is told long before every strategy is.
     let fewest = fewest_devices(&ready, &context.table).ok()??;
     if fewest > ready.question.devices {
