@@ -117,7 +117,11 @@ pub struct Args {
     /// Watts of a device at work [default: its published design power]
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
     watts: Option<f64>,
-    /// Power of the building over that of the devices [default: 1.1]
+    /// Watts of the host for each of its devices: processors, network cards, fans [default: what is
+    /// published of a node]
+    #[arg(long, value_name = "W", allow_negative_numbers = true)]
+    host_watts: Option<f64>,
+    /// Power of the building over that of devices and hosts [default: 1.1]
     #[arg(long, value_name = "RATIO", allow_negative_numbers = true)]
     pue: Option<f64>,
     /// Grams of carbon dioxide of a kilowatt-hour [default: 369]
@@ -353,6 +357,7 @@ impl Args {
                 (1.0, 100.0),
             )?,
             watts: planning::read_scaled("--watts", self.watts, 1.0, (1.0, 1e6))?,
+            host_watts: planning::read_scaled("--host-watts", self.host_watts, 1.0, (0.0, 1e6))?,
             pue_per_mille: planning::read_scaled("--pue", self.pue, 1e3, (1.0, 10.0))?,
             grams_per_kwh: planning::read_scaled("--carbon", self.carbon, 1.0, (0.0, 1e4))?,
             deadline,

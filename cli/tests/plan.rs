@@ -292,7 +292,7 @@ fn a_run_of_ones_own_is_judged_and_bettered() {
     std::fs::write(&script, computed).unwrap();
     let (status, _, errors) = run(&format!("plan llama3-8b {}", &line[5..]));
     assert_eq!(status, Some(2));
-    let said = "tensor-model-parallel-size (`$TP`): give --strategy t=…";
+    let said = "`tensor-model-parallel-size = $TP` is computed by the file; give --strategy t=…";
     assert!(errors.contains(said), "{errors}");
     // What phaze writes it also reads, and finds the same plan.
     for target in ["megatron", "bridge", "torchtitan", "maxtext"] {

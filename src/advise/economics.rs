@@ -29,7 +29,9 @@ pub struct Economics {
     pub goodput_per_mille: Assumed,
     /// Watts of a device at work, where that is known.
     pub watts: Option<Assumed>,
-    /// Thousandths of its devices' power that a building takes.
+    /// Watts of the host for each device, where that is known.
+    pub host_watts: Option<Assumed>,
+    /// Thousandths of the power of devices and hosts that a building takes.
     pub pue_per_mille: Assumed,
     /// Grams of carbon dioxide of a kilowatt-hour.
     pub grams_per_kwh: Assumed,
@@ -46,7 +48,7 @@ pub struct RunFigures {
     pub device_hours: f64,
     /// What they cost, where a price is known.
     pub dollars: Option<f64>,
-    /// Kilowatt-hours of devices and building, where the power of a device is known.
+    /// Kilowatt-hours of devices, hosts and building, where the power of a device is known.
     pub kwh: Option<f64>,
     /// Kilograms of carbon dioxide of them.
     pub kg_co2e: Option<f64>,
@@ -70,7 +72,9 @@ impl RunFigures {
         let seconds = steps as f64 * seconds / goodput;
         let device_hours = plan.job.devices as f64 * seconds / HOUR;
         let pue = economics.pue_per_mille.value as f64 / 1000.0;
-        let kwh = economics.watts.as_ref().map(|w| device_hours * w.value as f64 / 1000.0 * pue);
+        let host = economics.host_watts.as_ref().map_or(0, |host| host.value);
+        let watts = economics.watts.as_ref().map(|device| device.value.saturating_add(host));
+        let kwh = watts.map(|watts| device_hours * watts as f64 / 1000.0 * pue);
         let grams = economics.grams_per_kwh.value as f64;
         let per = &plan.job.per_parameter;
         Self {

@@ -350,6 +350,7 @@ fn published_value(published: &PublishedFigures) -> Value {
         "tdp_w": power(&published.tdp),
         "mean_w": power(&published.mean_power),
         "max_w": power(&published.max_power),
+        "host_w": power(&published.host_power),
         "cost_usd": money(&published.cost),
         "price_usd": money(&published.price),
         "rent_usd_per_hour": money(&published.rent),

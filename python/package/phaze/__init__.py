@@ -320,9 +320,9 @@ def plan(
 
     Keywords: `gpus` (`"256xh100-sxm"`, or `"8..1024xh100-sxm"` to compare), or `devices` and `design`; `tokens`,
     `batch_tokens` or `global_batch`, `sequence`, `precision`, `attention`, `efficiency`, `imbalance`, `mtp`, `strategy`,
-    `for_` (what shall start it) or `launchable`, `price` (dollars of a device and hour), `deadline` (`"30d"`), `watts`, `pue`,
-    `carbon`, and as parts `goodput` and `reserve`. `from_` is a run of one's own: a Megatron script, a recipe or a
-    configuration, of which it says what is better.
+    `for_` (what shall start it) or `launchable`, `price` (dollars of a device and hour), `deadline` (`"30d"`), `watts`,
+    `host_watts`, `pue`, `carbon`, and as parts `goodput` and `reserve`. `from_` is a run of one's own: a Megatron script,
+    a recipe or a configuration, of which it says what is better.
 
     >>> run = phaze.plan("llama3-8b", gpus="64xh100-sxm", tokens="100G", price=2.5)
     >>> run.feasible, run.days < 30, run.check()

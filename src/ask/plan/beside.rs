@@ -9,6 +9,8 @@ use super::answer::answered;
 use super::answer::found_of;
 use crate::advise::Advice;
 use crate::advise::Row;
+use crate::ask::place::UNEVEN;
+use crate::ask::place::UNEVEN_LOAD;
 use crate::estimate::many::each;
 use crate::input::InputError;
 use crate::model::Precision;
@@ -124,7 +126,8 @@ fn has_uneven_stages(plan: &Plan) -> bool {
     counts.iter().min() != counts.iter().max()
 }
 
-/// What would be if: other numbers, another part, a faster network, a node more, longer sequences.
+/// What would be if: other numbers, another part, a faster network, a node more, longer sequences,
+/// experts that are not loaded evenly.
 ///
 /// # Errors
 /// What of the request makes no sense.
@@ -158,6 +161,7 @@ fn what_if_cases(request: &PlanRequest, advice: &Advice) -> Vec<Case> {
                 efficiency: request.efficiency.clone().or(Some(request.hardware.clone())),
                 price: None,
                 watts: None,
+                host_watts: None,
                 ..own()
             };
             cases.push(Case::new(title, other));
@@ -172,6 +176,11 @@ fn what_if_cases(request: &PlanRequest, advice: &Advice) -> Vec<Case> {
     }
     let sequence = Some(2 * training.sequence);
     cases.push(Case::new("sequences twice as long", PlanRequest { sequence, ..own() }));
+    if request.imbalance_per_mille.is_none() {
+        // Makes sense of mixtures of experts alone.
+        let uneven = PlanRequest { imbalance_per_mille: Some(UNEVEN_LOAD), ..own() };
+        cases.push(Case::new(UNEVEN, uneven));
+    }
     cases
 }
 
@@ -188,7 +197,7 @@ fn rows(
 
 fn row(case: &Case, context: &Context) -> Result<Option<Row>, InputError> {
     let Case { title, request } = case;
-    let Ok((ready, _)) = request.ready(context.read) else { return Ok(None) };
+    let Ok(ready) = context.ready(request) else { return Ok(None) };
     let (title, command) = (title.clone(), request.command());
     // What cannot be divided so at all fits no more than what lacks memory.
     let found = match answered(request, ready, context) {

@@ -51,6 +51,10 @@ pub(super) fn economics(
         watts: given(request.watts).or_else(|| {
             power.map(|power| Assumed { value: power.value.0 / 1000, source: power.source.clone() })
         }),
+        host_watts: given(request.host_watts).or_else(|| {
+            let host = published.host_power.as_ref();
+            host.map(|host| Assumed { value: host.value.0 / 1000, source: host.source.clone() })
+        }),
         pue_per_mille: given(request.pue_per_mille).unwrap_or(constant(Constant::Pue, 1)),
         grams_per_kwh: given(request.grams_per_kwh).unwrap_or(constant(Constant::UseGrid, 1000)),
     })

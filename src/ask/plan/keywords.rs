@@ -54,6 +54,7 @@ impl PlanRequest {
         let price = scaled("price", 1e3, (0.0, 1e6))?;
         let goodput_per_mille = scaled("goodput", 1e3, (0.01, 1.0))?;
         let watts = scaled("watts", 1.0, (1.0, 1e6))?;
+        let host_watts = scaled("host_watts", 1.0, (0.0, 1e6))?;
         let pue_per_mille = scaled("pue", 1e3, (1.0, 10.0))?;
         let grams_per_kwh = scaled("carbon", 1.0, (0.0, 1e4))?;
         let request = Self {
@@ -78,6 +79,7 @@ impl PlanRequest {
             price,
             goodput_per_mille,
             watts,
+            host_watts,
             pue_per_mille,
             grams_per_kwh,
             deadline: deadline.map(|text| read_seconds(&text, "deadline")).transpose()?,

@@ -54,19 +54,14 @@ pub fn own_request(
         target: asked.target.or(Some(own.target)),
         ..asked
     };
-    let missing: Vec<String> = own
-        .computed
-        .iter()
-        .filter_map(|computed| {
-            let option = option(&computed.name, &request)?;
-            Some(format!("{} (`{}`): give {option}", computed.name, computed.found))
-        })
-        .collect();
-    if missing.is_empty() {
+    let computed = own.computed.iter();
+    let mut missing = computed.filter_map(|one| Some((one, option(&one.name, &request)?)));
+    let Some((first, option)) = missing.next() else {
         return Ok(OwnRequest { request, model });
-    }
-    let found = missing.join("; ");
-    Err(Field::new(file, "computed").value(&found, "is not literal", "give what is named"))
+    };
+    let others = missing.map(|(one, option)| format!("; for {} {option}", one.name));
+    let would_do = format!("give {option}{}", others.collect::<String>());
+    Err(Field::new(file, &first.name).value(&first.found, "is computed by the file", &would_do))
 }
 
 /// What is given, and of what is not, what the file says. Data parallelism follows from the devices.

@@ -104,7 +104,9 @@ pub struct PlanRequest {
     pub goodput_per_mille: Option<u64>,
     /// Watts of a device at work.
     pub watts: Option<u64>,
-    /// Thousandths of its devices' power that a building takes.
+    /// Watts of the host of a device at work, its share of processors, network cards and fans.
+    pub host_watts: Option<u64>,
+    /// Thousandths of the power of devices and hosts that a building takes.
     pub pue_per_mille: Option<u64>,
     /// Grams of carbon dioxide of a kilowatt-hour.
     pub grams_per_kwh: Option<u64>,
@@ -135,6 +137,7 @@ impl PlanRequest {
             price: None,
             goodput_per_mille: None,
             watts: None,
+            host_watts: None,
             pue_per_mille: None,
             grams_per_kwh: None,
             deadline: None,
@@ -232,6 +235,7 @@ impl PlanRequest {
         option("price", self.price.map(thousandths));
         option("goodput", self.goodput_per_mille.map(|part| (part as f64 / 10.0).to_string()));
         option("watts", self.watts.map(|watts| watts.to_string()));
+        option("host-watts", self.host_watts.map(|watts| watts.to_string()));
         option("pue", self.pue_per_mille.map(thousandths));
         option("carbon", self.grams_per_kwh.map(|grams| grams.to_string()));
         option("deadline", self.deadline.map(|seconds| format!("{}h", seconds.div_ceil(3600))));

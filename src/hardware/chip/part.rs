@@ -48,6 +48,8 @@ pub struct PublishedFigures {
     pub mean_power: Option<Sourced<Power>>,
     /// The highest power at work.
     pub max_power: Option<Sourced<Power>>,
+    /// Power of a node beside its devices, for each of them.
+    pub host_power: Option<Sourced<Power>>,
     /// What analysts think that one costs to make.
     pub cost: Option<Sourced<Money>>,
     /// What one is sold for.

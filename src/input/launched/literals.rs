@@ -11,6 +11,15 @@ pub fn is_computed(value: &str) -> bool {
     value.contains(['$', '`']) || value.starts_with("computed:")
 }
 
+/// A word without what closes a list or a command that began before it.
+fn without_closing(word: &str) -> &str {
+    let mut word = word.trim_end_matches(';');
+    while word.ends_with(')') && word.matches(')').count() > word.matches('(').count() {
+        word = word[..word.len() - 1].trim_end_matches(';');
+    }
+    word
+}
+
 impl Literals {
     /// The words under a name.
     pub fn get(&self, name: &str) -> Option<&Vec<String>> {
@@ -54,7 +63,7 @@ impl Literals {
                     found.0.insert(flag.clone(), value.map(str::to_owned).into_iter().collect());
                     name = value.is_none().then_some(flag);
                 } else if let Some(name) = &name {
-                    let word = word.trim_end_matches([')', ';']);
+                    let word = without_closing(&word);
                     if !word.is_empty() {
                         found.0.entry(name.clone()).or_default().push(word.to_owned());
                     }
@@ -232,6 +241,9 @@ mod tests {
         let of = |name: &str| found.get(name).unwrap()[0].clone();
         assert_eq!([of("one"), of("two"), of("three"), of("four")], ["3", "4", "5", "$D"]);
         assert!(is_computed(&of("four")));
+        let list = Literals::of_script("ARGS=(\n --five $((N / 2)) --six 7)\n(x --seven $((M)))");
+        let of = |name: &str| list.get(name).unwrap()[0].clone();
+        assert_eq!([of("five"), of("six"), of("seven")], ["$((N / 2))", "7", "$((M))"]);
     }
 
     #[test]

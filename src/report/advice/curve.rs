@@ -29,9 +29,11 @@ pub fn write(curve: &Curve, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     if let Some(knee) = curve.knee() {
+        let is_last = curve.points.last().is_some_and(|point| point.devices == knee);
+        let lost = if is_last { "up to them less" } else { "beyond them more" };
         writeln!(
             out,
-            "KNEE     {} devices: beyond them more than a tenth of the GPU-hours is lost",
+            "KNEE     {} devices: {lost} than a tenth of the GPU-hours is lost",
             grouped(knee)
         )?;
     }

@@ -146,12 +146,18 @@ fn assumed(advice: &Advice) -> String {
     }
     add("goodput".into(), Some(&economics.goodput_per_mille));
     if let Some(watts) = &economics.watts {
-        add(format!("{} W, the devices alone", watts.value), Some(watts));
+        add(format!("{} W of a device", watts.value), Some(watts));
+    }
+    if let Some(host) = &economics.host_watts {
+        add(format!("{} W of its host", host.value), Some(host));
     }
     let pue = &economics.pue_per_mille;
     add(format!("PUE {}", thousandths(pue.value)), Some(pue));
     let grams = &economics.grams_per_kwh;
     add(format!("{} g/kWh", grams.value), Some(grams));
+    if economics.host_watts.is_none() && economics.watts.is_some() {
+        said.push("no power of hosts is known: give --host-watts".into());
+    }
     if economics.price.is_none() {
         said.push("no price is known: give --price".into());
     }

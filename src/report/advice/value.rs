@@ -39,6 +39,7 @@ pub fn value(advice: &Advice, next: &[Row], what_if: &[Row]) -> Value {
             "price_usd_per_hour": assumed(economics.price.as_ref(), 1e3),
             "goodput": assumed(Some(&economics.goodput_per_mille), 1e3),
             "watts": assumed(economics.watts.as_ref(), 1.0),
+            "host_watts": assumed(economics.host_watts.as_ref(), 1.0),
             "pue": assumed(Some(&economics.pue_per_mille), 1e3),
             "g_per_kwh": assumed(Some(&economics.grams_per_kwh), 1.0),
         },
