@@ -28,7 +28,16 @@ test("every number of devices has its two bars, and the knee is told", async () 
   const points = advice.curve.points.filter((point) => point.found);
   assert.equal(await page.locator("#curve svg rect.doubled").count(), points.length);
   assert.equal(await page.locator("#curve svg rect.halved").count(), points.length);
-  assert.match(await page.locator("#scaling").textContent(), /Beyond \d+ devices more than a tenth/);
+  const { knee } = advice.curve;
+  const told = knee === points.at(-1).devices ? `Up to ${knee} devices less` : `Beyond ${knee} devices more`;
+  assert.ok((await page.locator("#scaling").textContent()).includes(`${told} than a tenth of the GPU-hours`));
+});
+
+test("on a usual screen no figure touches the next and no command is cut off", async () => {
+  const { page } = await open(browser, join(folder, "plan.html"), { width: 1280 });
+  const wider = (nodes) => nodes.filter((node) => node.scrollWidth > node.clientWidth).map((node) => node.textContent);
+  assert.deepEqual(await page.locator("#run .figures > div").evaluateAll(wider), []);
+  assert.deepEqual(await page.locator("#beside .scroll").evaluateAll(wider), []);
 });
 
 test("what is beside the plan stands in two tables with its ratio", async () => {

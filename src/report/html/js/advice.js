@@ -86,7 +86,10 @@ function scaling(curve) {
     });
     host.replaceChildren(picture);
   };
-  const knee = curve.knee ? `Beyond ${number(curve.knee)} devices more than a tenth of the GPU-hours is lost. ` : "";
+  const last = points[points.length - 1].devices;
+  const lost = `a tenth of the GPU-hours is lost. `;
+  const beyond = curve.knee === last ? `Up to ${number(last)} devices less than ` : `Beyond ${number(curve.knee)} devices more than `;
+  const knee = curve.knee ? beyond + lost : "";
   const cheapest = curve.cheapest
     ? `Cheapest${isNumber(curve.deadline_s) ? ` within ${span(curve.deadline_s)}` : ""}: ${number(curve.cheapest)} devices.`
     : "No number of devices meets the deadline.";
@@ -129,7 +132,7 @@ function beside({ run: own, next, what_if: whatIf }) {
             el("td", { "data-ratio": found.run.seconds / own.seconds }, change(found.run.seconds / own.seconds)),
             el("td", {}, span(found.run.seconds)),
             el("td", {}, dollars(found.run.dollars)),
-            el("td", {}, found.strategy, command && el("code", { class: "asks" }, command)),
+            el("td", { class: "long" }, found.strategy, command && el("code", { class: "asks" }, command)),
           ]
         : el("td", { colspan: 4 }, "nothing fits"),
     );
