@@ -19,6 +19,7 @@ use phaze::input::InputError;
 use phaze::input::launched::OwnModel;
 use phaze::input::strategy;
 use phaze::launch::Target;
+use phaze::model::Precision;
 use phaze::plan::Plan;
 use phaze::plan::Strategy;
 use serde_json::Value;
@@ -52,6 +53,11 @@ impl Launched {
     /// Every axis.
     pub fn strategy(&self) -> &Strategy {
         &self.plan.training.as_ref().unwrap().strategy
+    }
+
+    /// Whether matmuls are in FP8.
+    pub fn is_fp8(&self) -> bool {
+        self.plan.question.as_ref().unwrap().precision == Precision::Fp8
     }
 
     /// Sequences of a batch.
@@ -213,12 +219,15 @@ fn launched(noise: &mut Noise, target: Target, context: &Context) -> Option<Laun
     let read = (context.read)(Path::new(model)).unwrap_or_default();
     let is_mixture = read.contains("experts") || model.contains("a3b");
     let devices = if target == Target::Torchtitan { 8 * devices } else { devices };
+    let hardware = noise.one(&["h100-sxm", "a100-80g"]);
+    let fp8 = hardware == "h100-sxm" && noise.below(3) == 0;
     let request = PlanRequest {
+        precision: if fp8 { Precision::Fp8 } else { Precision::Bf16 },
         sequence: Some(noise.one(&[1024, 2048, 3072])),
         batch: Batch::Sequences(noise.one(&[24, 32, 48, 64, 96, 128])),
         target: Some(target),
         strategy: strategy::read(&part(noise, is_mixture), "part").unwrap_or_default(),
-        ..PlanRequest::new(model, noise.one(&["h100-sxm", "a100-80g"]), devices)
+        ..PlanRequest::new(model, hardware, devices)
     };
     let (ready, _) = request.ready(context.read).ok()?;
     let (_, plan) = best(&ready, &context.table).ok()??;
@@ -236,7 +245,7 @@ fn judged(
 ) {
     let mut noise = Noise(target as u64 + 5);
     let mut broken = vec![0; mutations.len()];
-    let (mut seen, mut mixtures) = (0, 0);
+    let (mut seen, mut mixtures, mut fp8) = (0, 0, 0);
     while seen < wanted {
         let kinds = if target == Target::Maxtext { 1 } else { 3 };
         let is_mixture = noise.below(3) == 0;
@@ -248,6 +257,7 @@ fn judged(
             judge(&launched).unwrap_or_else(|reason| panic!("{reason}:\n{}", launched.text));
             seen += 1;
             mixtures += usize::from(launched.strategy().expert_parallel > 1);
+            fp8 += usize::from(launched.is_fp8());
             for (place, (name, mutate)) in mutations.iter().enumerate() {
                 let Some(text) = mutate(&launched) else { continue };
                 let plan = launched.plan.clone();
@@ -259,6 +269,7 @@ fn judged(
         }
     }
     assert!(10 * mixtures > wanted, "{mixtures} of {seen} plans deal experts out");
+    assert!(10 * fp8 > wanted, "{fp8} of {seen} plans are in FP8");
     for ((name, _), count) in mutations.iter().zip(broken) {
         assert!(count > 0, "no plan could be changed so: {name}");
     }

@@ -213,6 +213,25 @@ fn every_claim_of_a_plan_can_be_refuted() {
 }
 
 #[test]
+fn how_fast_the_network_is_said_to_be_is_what_times_were_told_with() {
+    let fast = Question { network_times: Some(2), ..gathering() };
+    let fast = plan(fast);
+    assert_eq!(rejected(&text(&fast)), None);
+    assert!(fast.answer.time_per_batch < GATHERING.answer.time_per_batch, "links are waited for");
+    let told = |plan: &Plan, times: Value| {
+        let mut forged = text(plan);
+        forged["question"]["network_times"] = times;
+        forged
+    };
+    for times in [json!(null), json!(1), json!(3), json!(0), json!(-2), json!(1_u64 << 40)] {
+        assert_eq!(rejected(&told(&fast, times.clone())), Some(By::Check), "{times}");
+    }
+    for times in [2, 3, 1000] {
+        assert_eq!(rejected(&told(&GATHERING, json!(times))), Some(By::Check), "{times}");
+    }
+}
+
+#[test]
 fn what_is_said_of_an_exchange_is_rebuilt() {
     let honest = text(&INTERLEAVED);
     let operators = honest.pointer("/layers/1/forward/operators").unwrap().as_array().unwrap();

@@ -133,6 +133,7 @@ fn unknown(spec: &Spec) -> Option<&'static str> {
     let rotary_everywhere = (0..spec.layers).all(|at| variant(spec, at).rotary);
     let cases = [
         (!spec.own.is_empty() || !spec.own_cut.is_empty(), "its layers are a user's own"),
+        (spec.family == Family::T5, "it has an encoder and a decoder"),
         (!spec.family.is_causal(), "it is an encoder"),
         (spec.embedding != spec.hidden, "its embedding is projected"),
         (spec.norm_place != NormPlace::Before, "its norms do not stand before each branch"),

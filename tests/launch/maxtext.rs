@@ -85,6 +85,9 @@ pub fn judge(launched: &Launched) -> Result<(), String> {
     let attention = if keys["hardware"] == "gpu" { "cudnn_flash_te" } else { "flash" };
     require(keys["attention"] == attention, "the fused attention of the hardware")?;
     require(keys["base_config"] == "base.yml", "a base")?;
+    let quantized = keys.get("quantization").copied();
+    require(matches!(quantized, None | Some("fp8")), "numbers that are known")?;
+    require(quantized.is_some() == launched.is_fp8(), "numbers as in the plan")?;
     let strategy = launched.strategy();
     let training = launched.plan.training.as_ref().unwrap();
     let e = degrees["expert"];
@@ -125,6 +128,8 @@ pub const MUTATIONS: &[Mutation] = &[
     ("another batch", |l| {
         replaced(l, "gradient_accumulation_steps: ", "gradient_accumulation_steps: 1")
     }),
+    ("other numbers", |l| replaced(l, "quantization: fp8\n", "")),
+    ("numbers that are none", |l| replaced(l, "quantization: fp8", "quantization: fp7")),
     ("another policy", |l| replaced(l, "remat_policy: full", "remat_policy: minimal_with_context")),
     ("a policy that is none", |l| {
         replaced(l, "remat_policy: minimal_with_context", "remat_policy: none")

@@ -430,6 +430,7 @@ fn says_the_plan(
     ];
     require(said == is, &format!("the plan is {is:?}, not {said:?}"))?;
     require(counts == launched.stages(), "the layout is that of the plan")?;
+    numbers(launched, flags)?;
     let scattered = flags.contains_key("sequence-parallel");
     require(scattered == strategy.sequence_parallel, "sp as in the plan")?;
     let zero = match flags.get("data-parallel-sharding-strategy").map(|values| values[0].as_str()) {
@@ -451,6 +452,22 @@ fn says_the_plan(
     require(told == repeated, &format!("{repeated} layers are repeated, not {told}"))
 }
 
+/// BF16, and FP8 where the plan is: a script adds a format, a recipe names both together.
+fn numbers(launched: &Launched, flags: &Flags) -> Result<(), String> {
+    let fp8 = match flags.get("mixed-precision").map(|values| values[0].as_str()) {
+        Some("bf16_mixed") => false,
+        Some("bf16_with_fp8_current_scaling_mixed") => true,
+        Some(other) => return Err(format!("Megatron-Bridge knows no {other}")),
+        None => {
+            require(flags.contains_key("bf16"), "BF16 beside FP8")?;
+            let format = flags.get("fp8-format").map(|values| values[0].as_str());
+            require(matches!(format, None | Some("hybrid" | "e4m3")), "a format of FP8")?;
+            format.is_some()
+        }
+    };
+    require(fp8 == launched.is_fp8(), "numbers as in the plan")
+}
+
 fn of(launched: &Launched, is: bool, from: &str, to: &str) -> Option<String> {
     is.then(|| replaced(launched, from, to)).flatten()
 }
@@ -468,6 +485,12 @@ pub const MUTATIONS: &[Mutation] = &[
     ("no loss", |l| replaced(l, "L'", "'")),
     ("a flag twice", |l| replaced(l, "  --bf16 \\\n", "  --bf16 \\\n  --bf16 \\\n")),
     ("a flag that is none", |l| replaced(l, "--bf16", "--bf17")),
+    ("other numbers", |l| replaced(l, "  --fp8-format hybrid \\\n", "")),
+    ("a format that is none", |l| replaced(l, "--fp8-format hybrid", "--fp8-format half")),
+    ("FP8 that is not in the plan", |l| {
+        let plain = !l.text.contains("--fp8-format");
+        of(l, plain, "  --bf16 \\\n", "  --bf16 \\\n  --fp8-format hybrid \\\n")
+    }),
     ("a width that heads do not divide", |l| {
         let t = l.strategy().tensor_parallel;
         let from = format!("--tensor-model-parallel-size {t} ");
@@ -567,5 +590,7 @@ pub const RECIPE_MUTATIONS: &[Mutation] = &[
         let from = format!("sequence_parallel = {}", said(is));
         replaced(l, &from, &format!("sequence_parallel = {}", said(!is)))
     }),
+    ("other numbers", |l| replaced(l, "\"bf16_with_fp8_current_scaling_mixed\"", "\"bf16_mixed\"")),
+    ("numbers that are none", |l| replaced(l, "\"bf16_mixed\"", "\"bf17_mixed\"")),
     ("fewer repeated layers", |l| replaced(l, "recompute_granularity = \"full\"", "x = None")),
 ];

@@ -95,13 +95,57 @@ pub fn judge(launched: &Launched) -> Result<(), String> {
     require(e == strategy.expert_parallel, "experts as in the plan")?;
     let is_mixture = launched.config()["num_experts"].as_u64().is_some();
     let registered = if is_mixture { "30B-A3B" } else { "8B" };
-    let said = format!("config.model_spec = model_registry(\"{registered}\")");
-    require(launched.text.contains(&said), "the model of the plan, in its numbers")?;
+    numbers(launched, registered, is_mixture)?;
     let captured = !launched.text.contains("config.training.disable_cuda_graphs = True");
     require(!captured || p == 1 && e == 1, "graphs take no pipeline and no dealt experts")?;
     let full = launched.text.contains("config.activation_checkpoint = FullAC.Config()");
     let repeated: usize = launched.plan.answer.stages.iter().map(|stage| stage.repeated).sum();
     require(full == (repeated > 0), "checkpointing as in the plan")
+}
+
+/// The model of the registry as it is, or with what converts its matmuls: the converters of linear
+/// layers and of grouped experts know hardware from compute capability 8.9 on, are slow without
+/// `torch.compile`, and leave the head and the router as they are named.
+fn numbers(launched: &Launched, registered: &str, is_mixture: bool) -> Result<(), String> {
+    let lines: Vec<&str> = launched.text.lines().filter(|line| !line.starts_with('#')).collect();
+    let text = lines.join("\n");
+    let call = text.split("config.model_spec = model_registry(").nth(1).ok_or("no model")?;
+    let arguments = call.split("\n    config.").next().unwrap_or_default();
+    let words: String = arguments.split_whitespace().collect();
+    if !launched.is_fp8() {
+        require(words == format!("\"{registered}\")"), "the model of the plan, in its numbers")?;
+        return require(!text.contains("Float8"), "nothing is converted");
+    }
+    require(
+        words.starts_with(&format!("\"{registered}\",converters=[")),
+        "converters of the model",
+    )?;
+    let hardware = &launched.plan.question.as_ref().unwrap().hardware.name;
+    require(hardware.starts_with("h100"), "FP8 needs compute capability 8.9")?;
+    let linear = if is_mixture { "\"lm_head\",\"router.gate\"" } else { "\"lm_head\"" };
+    let linear =
+        format!("Float8LinearConverter.Config(filter_fqns=[{linear}],model_compile_enabled=True)");
+    require(words.contains(&linear), "linear layers but the head and the router")?;
+    let grouped =
+        words.contains("Float8GroupedExpertsConverter.Config(model_compile_enabled=True)");
+    require(grouped == is_mixture, "experts are converted where there are some")?;
+    require(
+        words.matches("Converter.Config(").count() == 1 + usize::from(is_mixture),
+        "no others",
+    )?;
+    require(text.contains("\n    config.compile = CompileConfig(enable=True)\n"), "compiled")?;
+    let imported = |module: &str| {
+        let line =
+            lines.iter().find_map(|line| line.strip_prefix(&format!("from {module} import ")));
+        line.unwrap_or_default().split(", ").collect::<Vec<_>>()
+    };
+    let quantization = imported("torchtitan.components.quantization");
+    require(quantization.contains(&"Float8LinearConverter"), "what is used is imported")?;
+    let experts = quantization.contains(&"Float8GroupedExpertsConverter");
+    require(experts == is_mixture, "what is used is imported")?;
+    let config = imported("torchtitan.config");
+    let used = ["CompileConfig", "ParallelismConfig", "TrainingConfig"];
+    require(used.iter().all(|name| config.contains(name)), "what is used is imported")
 }
 
 /// Layers of every stage; every module stands once and in its order.
@@ -138,6 +182,24 @@ pub const MUTATIONS: &[Mutation] = &[
     }),
     ("another checkpointing", |l| replaced(l, "FullAC.Config()", "None")),
     ("another model", |l| replaced(l, "model_registry(\"8B\")", "model_registry(\"70B\")")),
+    ("a head in FP8", |l| replaced(l, "filter_fqns=[\"lm_head\"], ", "")),
+    ("a router in FP8", |l| replaced(l, ", \"router.gate\"", "")),
+    ("experts in other numbers", |l| {
+        let from =
+            "            Float8GroupedExpertsConverter.Config(model_compile_enabled=True),\n";
+        replaced(l, from, "")
+    }),
+    ("a converter that is not imported", |l| {
+        replaced(l, "quantization import Float8LinearConverter", "quantization import Float8Linear")
+    }),
+    ("FP8 that is not compiled", |l| {
+        replaced(l, "    config.compile = CompileConfig(enable=True)\n", "")
+    }),
+    ("a plan in BF16 that is converted", |l| {
+        let to = "\", converters=[Float8LinearConverter.Config()])\n    config.parallelism";
+        replaced(l, "\")\n    config.parallelism", to)
+    }),
+    ("another model in FP8", |l| replaced(l, "        \"8B\",\n", "        \"70B\",\n")),
     ("graphs of a pipeline", |l| replaced(l, "disable_cuda_graphs = True", "x = True")),
     ("another degree of experts", |l| {
         let from = format!("expert_parallel_degree={}", l.strategy().expert_parallel);
