@@ -94,7 +94,7 @@ impl Placed {
 /// thousandths of it.
 pub(in crate::ask) const UNEVEN_LOAD: u64 = 1200;
 /// What it is called.
-pub(in crate::ask) const UNEVEN: &str = "with 1.2 times an even expert load";
+const UNEVEN: &str = "with 1.2 times an even expert load";
 
 /// Thousandths by which a strategy that was given may exceed the memory of a device.
 const OVER_FULL: i64 = -50;

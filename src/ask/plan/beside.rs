@@ -9,7 +9,6 @@ use super::answer::answered;
 use super::answer::found_of;
 use crate::advise::Advice;
 use crate::advise::Row;
-use crate::ask::place::UNEVEN;
 use crate::ask::place::UNEVEN_LOAD;
 use crate::estimate::many::each;
 use crate::input::InputError;
@@ -179,7 +178,7 @@ fn what_if_cases(request: &PlanRequest, advice: &Advice) -> Vec<Case> {
     if request.imbalance_per_mille.is_none() {
         // Makes sense of mixtures of experts alone.
         let uneven = PlanRequest { imbalance_per_mille: Some(UNEVEN_LOAD), ..own() };
-        cases.push(Case::new(UNEVEN, uneven));
+        cases.push(Case::new("1.2 times an even expert load", uneven));
     }
     cases
 }
