@@ -1,6 +1,7 @@
 //! All operators of a model, one after another, each spread over all cores: what a chip is worth to
 //! somebody who is blind to distribution.
 
+use crate::estimate::Closeness;
 use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
 use crate::hardware::Use;
@@ -68,8 +69,8 @@ impl<'a> OperatorSums<'a> {
     pub fn corner(&self, chip: &Accelerator) -> Option<Time> {
         let cluster = &self.terms.cluster;
         let least = |op: &Op| {
-            let alone = self.table.least(op, chip, cluster, Use::Alone).ok()?;
-            let spread = self.table.least(op, chip, cluster, Use::Spread).ok()?;
+            let alone = self.table.least(op, chip, cluster, (Use::Alone, Closeness::Together)).ok()?;
+            let spread = self.table.least(op, chip, cluster, (Use::Spread, Closeness::Together)).ok()?;
             Some(alone.min(spread).time)
         };
         Some(saturated(self.sum(|op| Some(u128::from(least(op)?.0)))?))

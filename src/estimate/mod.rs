@@ -16,6 +16,7 @@ mod table;
 pub mod tensor_core;
 pub mod vector_core;
 
+pub use table::Closeness;
 pub use table::EstimateTable;
 pub use table::LARGEST_MATMUL;
 pub use table::LeastEstimate;

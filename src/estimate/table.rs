@@ -1,8 +1,12 @@
 //! Estimates, each computed once, when first asked for, by whichever thread asks.
 
+mod fastest;
 mod least;
 
+pub use least::Closeness;
 pub use least::LeastEstimate;
+
+use fastest::FastestTable;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,13 +21,11 @@ use super::OpCosts;
 use super::TooLarge;
 use super::collective;
 use super::tensor_core::Cost;
-use super::tensor_core::Floor;
 use super::tensor_core::Mapping;
 use super::tensor_core::Scratch;
 use super::tensor_core::best;
 use super::tensor_core::cost;
 use super::tensor_core::cost::Needs;
-use super::tensor_core::floor;
 use super::vector_core;
 use super::vector_core::VectorCosts;
 use crate::hardware::Accelerator;
@@ -70,6 +72,7 @@ pub struct EstimateTable {
     shapes: Interned<(Matmul, Homes)>,
     specs: Interned<CoreSpec>,
     shards: Vec<Shard>,
+    fastest: FastestTable,
 }
 
 /// The numbers of a matmul and of a core spec.
@@ -120,8 +123,6 @@ struct Remembered {
     unbounded: Option<(Mapping, u64)>,
     /// The best for each bandwidth that was asked for.
     found: Vec<(Bandwidth, MatmulCost)>,
-    /// What no mapping beats, once it was asked for.
-    floor: Option<Floor>,
 }
 
 /// What is remembered of a matmul's cost.
@@ -168,6 +169,7 @@ impl EstimateTable {
             shapes: Interned(RwLock::default()),
             specs: Interned(RwLock::default()),
             shards: (0..N_SHARDS).map(|_| RwLock::default()).collect(),
+            fastest: FastestTable::default(),
         }
     }
 
@@ -297,7 +299,6 @@ impl EstimateTable {
         let entry = shard.entry(key).or_insert_with(|| Remembered {
             unbounded,
             found: Vec::new(),
-            floor: None,
         });
         entry.unbounded = entry.unbounded.or(unbounded);
         if entry.at(spec.hbm).is_none() {
@@ -314,21 +315,6 @@ impl EstimateTable {
         let key = (self.shapes.number(&(*matmul, homes)), self.specs.number(&bare));
         let shard = (key.0.wrapping_mul(31).wrapping_add(key.1)) as usize % N_SHARDS;
         (bare, key, &self.shards[shard])
-    }
-
-    /// What no mapping of a matmul that was estimated beats, remembered beside it.
-    fn floor(&self, matmul: &Matmul, homes: Homes, spec: &CoreSpec) -> Option<Floor> {
-        let (bare, key, shard) = self.place(matmul, homes, spec);
-        let lost = "no thread panics while it holds the lock";
-        let known = shard.read().expect(lost).get(&key).and_then(|entry| entry.floor);
-        if known.is_some() {
-            return known;
-        }
-        let found = SCRATCH.with_borrow_mut(|scratch| floor(matmul, homes, &bare, scratch))?;
-        if let Some(entry) = shard.write().expect(lost).get_mut(&key) {
-            entry.floor = Some(found);
-        }
-        Some(found)
     }
 
     /// The best mapping's cost, with the one for memory that is never waited for if it was needed.

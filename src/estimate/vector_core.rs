@@ -1,5 +1,6 @@
 //! How long vector work takes: lanes times cycles per element, or the bytes of the slowest memory.
 
+use crate::hardware::MostLanes;
 use crate::hardware::VectorSpec;
 use crate::hardware::sram::ACCESS_BYTES;
 use crate::model::op::Pass;
@@ -135,6 +136,39 @@ pub fn lane_cycles(work: &VectorWork, spec: &VectorSpec, costs: VectorCosts) -> 
         }
     };
     cycles.checked_add(besides)
+}
+
+/// Cycles of the lanes and of the local buffers that no vector cores are below which have at most so many lanes
+/// together; `None` beyond 64 bits.
+pub fn least_cycles(
+    chain: &[VectorWork],
+    traffic: &Traffic,
+    (most, spec): (MostLanes, &VectorSpec),
+    costs: VectorCosts,
+) -> Option<[u64; 2]> {
+    let all = most.lanes.max(1);
+    let one_core = VectorSpec { count: 1, width: all, ..*spec };
+    let mut lanes = 0_u64;
+    for work in chain {
+        let cycles = match costs {
+            VectorCosts::Corrected => lane_cycles(work, &one_core, costs)?,
+            // A reduction along rows does not tell by the number of lanes alone.
+            VectorCosts::Published => {
+                let per_element = cycles_per_element(work.kind, work.pass, costs);
+                work.rows.checked_mul(work.row)?.div_ceil(all).checked_mul(per_element)?
+            }
+        };
+        lanes = lanes.checked_add(cycles)?;
+    }
+    let by_lane = |rate: u64| u128::from(rate / spec.width.max(1)) * u128::from(all);
+    let local = |bytes: u64, rate: u64| u128::from(bytes).div_ceil(by_lane(rate).max(1));
+    let local = if most.fed_alike {
+        local(traffic.glb_read.0, spec.local_port.read)
+            .max(local(traffic.glb_written.0, spec.local_port.write))
+    } else {
+        0
+    };
+    Some([lanes, u64::try_from(local).ok()?])
 }
 
 /// What a chain of vector work with some traffic needs; `None` beyond 64 bits.

@@ -177,6 +177,17 @@ pub struct Accelerator {
     static_uw: u128,
     interpolated: bool,
     off_chip: OffChipTime,
+    most_lanes: Option<MostLanes>,
+}
+
+/// Lanes that the chips for which a bound speaks have together at the most, though each may have as many vector
+/// cores, and each core as many lanes, as the design says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MostLanes {
+    /// So many.
+    pub lanes: u64,
+    /// Whether a core's buffer feeds each of its lanes at the same rate, however many it has.
+    pub fed_alike: bool,
 }
 
 /// All that decides how long a matmul takes: equal specs, equal estimates.
@@ -214,7 +225,7 @@ pub struct CoreSpec {
 }
 
 /// Femtojoules per access of 8 bytes at each level, and of what cores do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the type says what each is")]
 pub struct Energies {
     pub local_read: u64,
@@ -289,6 +300,7 @@ impl Accelerator {
             static_uw: physics.static_uw(area.total()),
             interpolated: buffers.iter().any(|&size| sram(size).interpolated),
             off_chip: OffChipTime::WholeCycles,
+            most_lanes: None,
         })
     }
 
@@ -306,6 +318,17 @@ impl Accelerator {
     #[must_use]
     pub(crate) fn counting(self, off_chip: OffChipTime) -> Self {
         Self { off_chip, ..self }
+    }
+
+    /// The same for bounds of chips that have at most so many lanes together.
+    #[must_use]
+    pub fn with_most_lanes(self, most: MostLanes) -> Self {
+        Self { most_lanes: Some(most), ..self }
+    }
+
+    /// Lanes of all chips for which a bound speaks, where they are fewer than the design has.
+    pub fn most_lanes(&self) -> Option<MostLanes> {
+        self.most_lanes
     }
 
     /// How the time that an operator needs of off-chip memory is counted.

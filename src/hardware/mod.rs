@@ -25,6 +25,7 @@ pub use accelerator::Accelerator;
 pub use accelerator::CoreSpec;
 pub use accelerator::Design;
 pub use accelerator::Energies;
+pub use accelerator::MostLanes;
 pub use accelerator::OffChipTime;
 pub use accelerator::Unbuildable;
 pub use accelerator::Use;

@@ -13,8 +13,11 @@ mod memory;
 pub mod parts;
 pub mod pass;
 
+pub use corner::LeastBy;
+
 use std::ops::Range;
 
+use crate::estimate::Closeness;
 use crate::estimate::EstimateTable;
 use crate::estimate::OpCosts;
 use crate::estimate::TooLarge;
@@ -60,6 +63,31 @@ pub struct LayerPasses {
     pub collectives: [Time; 2],
     /// Of these, what it takes to send rows to their experts and back.
     pub all_to_all: Time,
+}
+
+/// How long both passes of a kind of layer take, without why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassTimes {
+    /// From input to loss.
+    pub forward: Time,
+    /// From loss to gradients.
+    pub backward: Time,
+    /// What the exchanges in both take on the network, forward and backward.
+    pub collectives: [Time; 2],
+    /// Of these, what it takes to send rows to their experts and back.
+    pub all_to_all: Time,
+}
+
+impl LayerPasses {
+    /// The times alone.
+    pub fn times(&self) -> PassTimes {
+        PassTimes {
+            forward: self.forward.time,
+            backward: self.backward.time,
+            collectives: self.collectives,
+            all_to_all: self.all_to_all,
+        }
+    }
 }
 
 impl LayerGraphs {
@@ -108,29 +136,16 @@ impl LayerGraphs {
 }
 
 impl LayerGraphs {
-    /// What the passes of every kind of layer of the same `share` take at the least, forward and
-    /// backward, on every chip that has no more of any proved knob than this one, on which they take
-    /// `passes`.
+    /// What the passes of every kind of layer of the same `share` take at the least on every chip that has no
+    /// more of any proved knob than this one.
     pub fn least_passes(
         &self,
         share: &Share,
         on: (&Accelerator, &Cluster),
-        by: (&EstimateTable, Rule),
-        (passes, limits): (&[LayerPasses], &Limits),
-    ) -> Result<Vec<[Time; 2]>, TooLarge> {
-        let least = |ops: &Dag<Op>, graph: &PassGraph, pass: &PassTime| {
-            let costs = pass::costs(ops, on.0, on.1, by.0)?;
-            corner::least_time((ops, graph), (&costs, pass), on, (by.0, by.1, limits))
-        };
-        let kinds = share.kinds.iter().zip(&self.kinds).zip(passes);
-        kinds
-            .map(|((layer, [forward, backward]), passes)| {
-                Ok([
-                    least(&layer.forward, forward, &passes.forward)?,
-                    least(&layer.backward, backward, &passes.backward)?,
-                ])
-            })
-            .collect()
+        by: LeastBy,
+    ) -> Result<Vec<PassTimes>, TooLarge> {
+        let kinds = share.kinds.iter().zip(&self.kinds);
+        kinds.map(|(layer, graphs)| corner::least_times(layer, graphs, on, by)).collect()
     }
 }
 
@@ -147,10 +162,19 @@ fn sent_to_experts(ops: &Dag<Op>, costs: &[OpCosts]) -> Time {
 
 /// The profile of `share` where its kinds of layer take `passes`.
 pub fn profile(share: &Share, passes: &[LayerPasses], time_model: TimeModel) -> Profile {
+    timed(share, passes.iter().map(LayerPasses::times), time_model)
+}
+
+/// The profile of `share` where its kinds of layer take these times.
+pub fn timed(
+    share: &Share,
+    times: impl IntoIterator<Item = PassTimes>,
+    time_model: TimeModel,
+) -> Profile {
     let mut profile = untimed(share, time_model);
-    for (kind, passes) in profile.kinds.iter_mut().zip(passes) {
-        kind.forward = passes.forward.time.0;
-        kind.backward = passes.backward.time.0;
+    for (kind, passes) in profile.kinds.iter_mut().zip(times) {
+        kind.forward = passes.forward.0;
+        kind.backward = passes.backward.0;
         kind.collectives = passes.collectives[0].0 + passes.collectives[1].0;
         kind.backward_collectives = passes.collectives[1].0;
         kind.all_to_all = passes.all_to_all.0;
@@ -243,7 +267,7 @@ pub fn least_step_per_gibi(
     table: &EstimateTable,
 ) -> Result<u64, TooLarge> {
     let step = step_of_gibi(chip, optimizer);
-    Ok(table.least(&step, chip, cluster, Use::Spread)?.time.0)
+    Ok(table.least(&step, chip, cluster, (Use::Spread, Closeness::Together))?.time.0)
 }
 
 /// What is asked of a placement on a cluster of such accelerators.

@@ -104,7 +104,7 @@ impl Timed {
 pub(super) type Score = (u128, Rank, Way);
 
 /// Which division of the model, and what replicas exchange inside its layers.
-pub(super) type Way = (usize, Option<Sharded>);
+pub type Way = (usize, Option<Sharded>);
 
 /// A strategy that was found, and how good it is.
 #[derive(Clone, Debug)]
@@ -222,7 +222,9 @@ impl Planner<'_> {
                 }
                 Some(timed)
             };
-            fastest::search(self, (chip, bound), variants, (timed, limit), measure)
+            let glances = &[Timing::Glance][..];
+            let asked = (timed, limit.into());
+            fastest::search(self, (chip, bound), variants, asked, (glances, measure))
         } else {
             cheapest::search(self, chip, variants, timed)
         }
@@ -330,7 +332,7 @@ impl Planner<'_> {
         self.measure(division, chip, Timing::Exact).ok()
     }
 
-    fn job(&self, division: &Division, chip: &Accelerator) -> Result<Job, TooLarge> {
+    pub(super) fn job(&self, division: &Division, chip: &Accelerator) -> Result<Job, TooLarge> {
         let Terms { optimizer, time_model, global_batch, .. } = *self.terms;
         let micro_batches = global_batch / division.share.setting.micro_batch;
         let around = (chip, &division.cluster);

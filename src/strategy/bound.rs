@@ -175,6 +175,23 @@ impl SpaceBound {
         bound.pipelines[memory][variant.place].2.least_time(times)
     }
 
+    /// The same of whatever variant of one way to divide and to share is the least.
+    pub(super) fn least_time_of(
+        &self,
+        (division, sharded): (usize, Option<Sharded>),
+        chip: &Accelerator,
+        profile: &Profile,
+    ) -> Option<u64> {
+        let memory = self.memories.iter().position(|&size| size == chip.design().hbm)?;
+        let bound = &self.divisions[division];
+        let mut times = LayerTimes::default();
+        for (kind, layer) in profile.kinds.iter().enumerate() {
+            bound.count(&mut times, kind, [layer.forward as f64, layer.backward as f64]);
+        }
+        let own = bound.pipelines[memory].iter().filter(|(of, ..)| *of == sharded);
+        own.filter_map(|(.., pipeline)| pipeline.least_time(times)).min()
+    }
+
     /// What no way to train on a chip can beat in time, nor in energy; `None` where it surely does
     /// not fit.
     pub fn least(

@@ -11,6 +11,7 @@ use super::best::Way;
 use super::bound::SpaceBound;
 use super::bound::Variant;
 use super::training::Division;
+use crate::estimate::Closeness;
 use crate::hardware::Accelerator;
 use crate::placement::Choice;
 use crate::placement::Problem;
@@ -24,6 +25,8 @@ use crate::units::Time;
 /// How carefully a division is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timing {
+    /// No mapping and no schedule is searched for, and every pass is as short as bounds allow.
+    Sketch,
     /// No schedule is searched for, and every pass is as short as bounds allow.
     Glance,
     /// As it is.
@@ -31,30 +34,68 @@ pub(super) enum Timing {
 }
 
 impl Timing {
+    /// How closely the least of operators is looked for.
+    pub(super) fn closeness(self) -> Closeness {
+        match self {
+            Self::Sketch => Closeness::Sketched,
+            Self::Glance => Closeness::Apart,
+            Self::Exact => Closeness::Together,
+        }
+    }
+
     /// When searches for schedules give up.
     pub(super) fn limits(self) -> &'static Limits<'static> {
         match self {
-            Self::Glance => &Limits::NO_SEARCH,
+            Self::Sketch | Self::Glance => &Limits::NO_SEARCH,
             Self::Exact => &Limits::DEFAULT,
         }
     }
 }
 
-/// The fastest of all `variants`, which come in the order of their least times, unless every one is
-/// slower than the limit; divisions that are not timed yet are timed by `time`.
+/// What is asked of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// The fastest of all.
+    Fastest,
+    /// The fastest, unless every one is slower than this.
+    FastestWithin(Time),
+    /// Any that is not slower than this, the first that is found.
+    AnyWithin(Time),
+}
+
+impl Asked {
+    /// What need not be known is slower than this.
+    fn limit(self) -> Option<Time> {
+        match self {
+            Self::Fastest => None,
+            Self::FastestWithin(limit) | Self::AnyWithin(limit) => Some(limit),
+        }
+    }
+}
+
+impl From<Option<Time>> for Asked {
+    fn from(limit: Option<Time>) -> Self {
+        limit.map_or(Self::Fastest, Self::FastestWithin)
+    }
+}
+
+/// What is asked for of all `variants`, which come in the order of their least times; divisions that are
+/// not timed yet are timed by `time`: first as each of `glances` says, as long as that does not rule them out,
+/// then exactly.
 pub(super) fn search(
     planner: &Planner,
     (chip, bound): (&Accelerator, &SpaceBound),
     variants: &[Variant],
-    (timed, within): (&mut TimedDivisions, Option<Time>),
-    time: impl Fn(&Division, Timing) -> Option<Timed>,
+    (timed, asked): (&mut TimedDivisions, Asked),
+    (glances, time): (&[Timing], impl Fn(&Division, Timing) -> Option<Timed>),
 ) -> Searched {
+    let within = asked.limit();
     // Whatever takes longer than this is not looked at.
     let longest = within.map_or(u128::MAX, |limit| u128::from(limit.0));
     let mut best: Option<Candidate> = None;
     let mut open: Option<u128> = None;
-    let mut glanced: BTreeMap<Way, Option<Profile>> = BTreeMap::new();
-    for variant in variants {
+    let mut glanced: BTreeMap<(Way, usize), Option<Profile>> = BTreeMap::new();
+    'variants: for variant in variants {
         let &Variant { division, sharded, recompute, least, .. } = variant;
         let known = best.as_ref().map_or(longest, |known| known.score.0);
         if known < u128::from(least.time.0) {
@@ -64,11 +105,13 @@ pub(super) fn search(
         let divided = planner.training.division(division, sharded, planner.terms);
         if !timed.contains_key(&way) {
             // What operators take tells more than rooflines, long before schedules are proved.
-            let at_a_glance = || time(&divided, Timing::Glance).map(|timed| timed.profile);
-            let glance = glanced.entry(way).or_insert_with(at_a_glance);
-            let least = glance.as_ref().map(|profile| bound.least_time(variant, chip, profile));
-            if least.is_some_and(|least| least.is_none_or(|least| known < u128::from(least))) {
-                continue;
+            for (at, &timing) in glances.iter().enumerate() {
+                let at_a_glance = || time(&divided, timing).map(|timed| timed.profile);
+                let glance = glanced.entry((way, at)).or_insert_with(at_a_glance);
+                let least = glance.as_ref().map(|profile| bound.least_time(variant, chip, profile));
+                if least.is_some_and(|least| least.is_none_or(|least| known < u128::from(least))) {
+                    continue 'variants;
+                }
             }
         }
         let timed = timed.entry(way).or_insert_with(|| time(&divided, Timing::Exact));
@@ -101,6 +144,9 @@ pub(super) fn search(
         open = open.into_iter().chain(left).min();
         if let Some(found) = found {
             best = Some(Candidate { score: (found.rank.time, found.rank, way), found });
+            if matches!(asked, Asked::AnyWithin(_)) {
+                break;
+            }
         }
     }
     Searched { best, open }

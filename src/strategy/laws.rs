@@ -6,9 +6,11 @@
 use super::Corner;
 use super::Figures;
 use super::Planner;
+use super::Reach;
 use super::Training;
 use super::brute_force::Instance;
 use super::brute_force::instance;
+use crate::estimate::Closeness;
 use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
 use crate::hardware::Design;
@@ -22,6 +24,7 @@ use crate::hardware::chip::ChipKnobs;
 use crate::hardware::chip::properties;
 use crate::hardware::chip::torus_of_links;
 use crate::placement::noise::Noise;
+use crate::profile::LeastBy;
 use crate::profile::pass;
 use crate::schedule::Limits;
 use crate::units::Bandwidth;
@@ -122,6 +125,12 @@ fn compare(small: &Instance, large: &Instance, told: &str, noise: &mut Noise) ->
         let limit = limited.map(|()| Time(1 << noise.below(44)));
         (planner.corner(&large.chip, &bound, limit), limit)
     });
+    let reached = {
+        let (terms, training) = (&large.terms, &large.training);
+        let planner = Planner { terms, training, table: &table };
+        let limit = Time(1 << noise.below(44));
+        (planner.reach(&large.chip, &planner.bound_on(&large.chip), limit), limit)
+    };
     let exact = |instance: &Instance| {
         let (terms, training) = (&instance.terms, &instance.training);
         let planner = Planner { terms, training, table: &table };
@@ -147,6 +156,13 @@ fn compare(small: &Instance, large: &Instance, told: &str, noise: &mut Noise) ->
         }
         (Corner::Nothing, _) => assert_eq!(corner, None, "{told}"),
         (Corner::Least(_), None) => panic!("a limit was given"),
+    }
+    match reached {
+        (Reach::Within(time), limit) => {
+            assert!(time <= limit && corner.is_some_and(|corner| corner <= time), "{told}");
+        }
+        (Reach::Slower, limit) => assert!(corner.is_none_or(|corner| corner > limit), "{told}"),
+        (Reach::Nothing, _) => assert_eq!(corner, None, "{told}"),
     }
     [before, after, corner]
 }
@@ -236,26 +252,37 @@ fn no_operator_and_no_pass_is_below_its_least_on_a_larger_chip() {
                 small.terms.rule,
             );
             let on = (&large.chip, &again.cluster);
-            let after = again.graphs.passes(&again.share, on, &table, large.terms.rule).unwrap();
-            let by = (&table, large.terms.rule);
-            let known = (&after[..], &Limits::DEFAULT);
-            let least = again.graphs.least_passes(&again.share, on, by, known).unwrap();
-            for (kind, (before, least)) in before.unwrap().iter().zip(&least).enumerate() {
-                let exact = [before.forward.time, before.backward.time];
-                assert!(least[0] <= exact[0] && least[1] <= exact[1], "{told}: kind {kind}");
+            let before = before.unwrap();
+            for (closeness, limits) in [
+                (Closeness::Sketched, Limits::NO_SEARCH),
+                (Closeness::Apart, Limits::NO_SEARCH),
+                (Closeness::Together, Limits::DEFAULT),
+            ] {
+                let rule = large.terms.rule;
+                let by = LeastBy { table: &table, closeness, rule, limits: &limits };
+                let least = again.graphs.least_passes(&again.share, on, by).unwrap();
+                for (kind, (before, least)) in before.iter().zip(&least).enumerate() {
+                    let exact = [before.forward.time, before.backward.time];
+                    let is_least = least.forward <= exact[0] && least.backward <= exact[1];
+                    assert!(is_least, "{told}: kind {kind}");
+                    assert!(least.collectives <= before.collectives, "{told}: kind {kind}");
+                }
             }
             for ops in again.share.kinds.iter().map(|kind| &kind.backward) {
                 let costs = pass::costs(ops, &small.chip, &division.cluster, &table).unwrap();
                 for (op, cost) in ops.nodes().iter().zip(costs) {
-                    for (cores, cost) in [(Use::Alone, cost.alone), (Use::Spread, cost.spread)] {
+                    let both = [Closeness::Sketched, Closeness::Apart, Closeness::Together];
+                    let modes = [(Use::Alone, cost.alone), (Use::Spread, cost.spread)];
+                    let cases = modes.into_iter().flat_map(|mode| both.map(|close| (mode, close)));
+                    for ((cores, cost), closeness) in cases {
                         if op.core() == crate::model::op::CoreKind::Network {
                             continue;
                         }
-                        let least = table.least(op, on.0, on.1, cores).unwrap();
+                        let least = table.least(op, on.0, on.1, (cores, closeness)).unwrap();
                         assert!(least.hbm <= cost.hbm, "{told}: {}", op.name);
                         assert!(least.glb_read <= cost.glb_read, "{told}: {}", op.name);
                         assert!(least.glb_written <= cost.glb_written, "{told}: {}", op.name);
-                        let alone = table.least(op, on.0, on.1, Use::Alone).unwrap().time;
+                        let alone = table.least(op, on.0, on.1, (Use::Alone, closeness)).unwrap().time;
                         assert!(least.time.min(alone) <= cost.time, "{told}: {}", op.name);
                         lost += usize::from(least.time < cost.time);
                     }

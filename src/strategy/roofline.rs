@@ -156,9 +156,11 @@ impl PeakRates {
         let cycle = 1e12 / chip.clock().as_hertz() as f64;
         let reached = chip.efficiency();
         let slow = |part: u16| 1000.0 / f64::from(part);
+        let lanes = design.vector_cores as f64 * design.vector_width as f64;
+        let lanes = chip.most_lanes().map_or(lanes, |most| lanes.min(most.lanes as f64));
         Self {
             step: cycle / design.tensor_cores as f64,
-            lane_cycle: cycle / (design.vector_cores as f64 * design.vector_width as f64),
+            lane_cycle: cycle / lanes,
             byte: 1e12 / chip.hbm_bandwidth().as_bytes_per_second() as f64,
             slow: [
                 reached.matmul,

@@ -49,6 +49,7 @@ use crate::parallel::zero::with_exchanges;
 use crate::placement::Choices;
 use crate::placement::Legal;
 use crate::placement::MOST_LAYERS;
+use crate::plan::Strategy;
 use crate::plan::CutSpace;
 use crate::plan::Recompute;
 use crate::plan::StrategySpace;
@@ -205,6 +206,21 @@ impl Training {
         let flops_per_sequence = flops_per_sequence(&model, sequence)?;
         let name = name.to_owned();
         Ok(Self { name, model, sequence, flops_per_sequence, divisions, sharded: Arc::default() })
+    }
+
+    /// The division that a strategy names.
+    pub(super) fn divided_like(&self, strategy: &Strategy) -> Option<usize> {
+        self.divisions.iter().position(|division| {
+            let setting = &division.share.setting;
+            setting.micro_batch == strategy.micro_batch
+                && setting.tensor_parallel == strategy.tensor_parallel
+                && setting.sequence_parallel == strategy.sequence_parallel
+                && setting.context == strategy.context_parallel
+                && setting.context_kind == strategy.context_kind
+                && setting.expert == strategy.expert_parallel
+                && setting.expert_tensor == strategy.expert_tensor
+                && setting.repeated == strategy.repeated
+        })
     }
 
     /// A division, with what replicas exchange inside every layer where they do.

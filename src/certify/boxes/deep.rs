@@ -100,12 +100,18 @@ fn again(
     };
     match row.why {
         Some(Why::Corner(_) | Why::CornerNothing) => {
-            if let Corner::Least(value) = problem.corner(&region, claim.worst) {
-                refute(value)?;
-                let nothing = row.why == Some(Why::CornerNothing);
-                require(!nothing, row.claim("why"), "corner_nothing", "something fits")?;
+            let nothing = row.why == Some(Why::CornerNothing);
+            match problem.corner(&region, claim.worst) {
+                Corner::Reached(value) => {
+                    let found = format!("perhaps {}", value.first);
+                    Err(FalseClaim::new(row.claim("value"), "not better", found))
+                }
+                Corner::Beyond => {
+                    require(!nothing, row.claim("why"), "corner_nothing", "something fits")?;
+                    Ok(true)
+                }
+                Corner::Nothing => Ok(true),
             }
-            Ok(true)
         }
         Some(Why::Evaluated(said)) => {
             let found = problem.evaluate(&region.lo, None);

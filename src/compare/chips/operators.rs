@@ -11,6 +11,7 @@ use crate::search::Observer;
 use crate::search::boxes::BoxProblem;
 use crate::search::boxes::Corner;
 use crate::search::boxes::Evaluation;
+use crate::search::boxes::Kept;
 use crate::search::boxes::Value;
 use crate::search::boxes::walk;
 use crate::search::chips::ChipEvaluator;
@@ -157,7 +158,7 @@ impl BoxProblem<N_CHIP_KNOBS> for OperatorsAlone<'_> {
         self.value(&standings, &region.lo, Certainty::Bound)
     }
 
-    fn corner(&self, region: &ChipRegion, _: Option<Value>) -> Corner {
+    fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
         let Some(chip) = self.evaluator.chip(&region.hi) else { return Corner::Nothing };
         let times: Option<Vec<Standing>> = self
             .models
@@ -165,11 +166,19 @@ impl BoxProblem<N_CHIP_KNOBS> for OperatorsAlone<'_> {
             .map(|(sums, _)| Some(Standing { time: sums.corner(&chip)?, ..NOTHING_KNOWN }))
             .collect();
         let value = times.and_then(|times| self.value(&times, &region.lo, Certainty::Bound));
-        value.map_or(Corner::Nothing, Corner::Least)
+        match value {
+            None => Corner::Nothing,
+            Some(value) if limit.is_some_and(|limit| value >= limit) => Corner::Beyond,
+            Some(value) => Corner::Reached(value),
+        }
     }
 
-    fn strength(&self, value: Value, worst: Value) -> f64 {
-        value.first as f64 / (worst.first as f64).max(1.0)
+    fn guess(&self, region: &ChipRegion, _: &Kept<N_CHIP_KNOBS, ()>, worst: Value) -> f64 {
+        // What the corner says takes no longer than a guess would.
+        match self.corner(region, None) {
+            Corner::Reached(value) => value.first as f64 / (worst.first as f64).max(1.0),
+            Corner::Beyond | Corner::Nothing => f64::INFINITY,
+        }
     }
 
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<()> {

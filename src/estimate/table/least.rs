@@ -7,7 +7,6 @@
 
 use super::EstimateTable;
 use super::LARGEST_MATMUL;
-use super::MatmulCost;
 use super::checked_time;
 use super::exact_off_chip;
 use super::macs;
@@ -15,7 +14,7 @@ use super::matmul_reaches;
 use super::operation_cycles;
 use crate::estimate::TooLarge;
 use crate::estimate::collective;
-use crate::estimate::tensor_core::Floor;
+use crate::estimate::tensor_core::Fastest;
 use crate::estimate::vector_core;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
@@ -44,12 +43,24 @@ pub struct LeastEstimate {
     pub glb_written: Bytes,
 }
 
+/// How closely the least is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closeness {
+    /// Arrays and off-chip memory each for itself, and the global buffer as if everything passed it once.
+    Sketched,
+    /// Cores with their buffers, and off-chip memory, each for itself: chips that differ in clock and memory
+    /// share it.
+    Apart,
+    /// Both together: no mapping is at once the fastest and that of the fewest bytes.
+    Together,
+}
+
 /// What a product needs at the least.
 #[derive(Clone, Copy, Default)]
 struct LeastProduct {
-    /// Cycles of the arrays as they really are.
-    compute: u64,
-    /// Cycles that the arrays and their memories together exceed, at what they reach.
+    /// Cycles of the cores and their buffers, at what they reach.
+    on_chip: u64,
+    /// Cycles that these and off-chip memory together exceed, at what they reach.
     exceeded: u64,
     hbm: u64,
     glb_read: u64,
@@ -84,7 +95,7 @@ impl EstimateTable {
         op: &Op,
         chip: &Accelerator,
         cluster: &Cluster,
-        cores: Use,
+        (cores, closeness): (Use, Closeness),
     ) -> Result<LeastEstimate, TooLarge> {
         let (product, chain): (_, &[VectorWork]) = match &op.work {
             Work::Collective(exchange) => {
@@ -96,13 +107,13 @@ impl EstimateTable {
                 let reached = chip.efficiency();
                 let arrays = matmul_reaches(*numbers, *homes, *grouped, reached);
                 let reached = [arrays, reached.memory];
-                (self.least_product(matmul, *homes, &spec, reached), fused)
+                (self.least_product((matmul, *homes), &spec, reached, closeness), fused)
             }
             Work::Opaque { flops } => {
                 let cycles = operation_cycles(*flops, &chip.tensor(cores));
-                let compute = slowed(cycles, chip.efficiency().matmul);
-                let product = |compute| LeastProduct { compute, ..LeastProduct::default() };
-                (compute.map(product), &[])
+                let on_chip = slowed(cycles, chip.efficiency().matmul);
+                let product = |on_chip| LeastProduct { on_chip, ..LeastProduct::default() };
+                (on_chip.map(product), &[])
             }
             Work::Vector(chain) => (Some(LeastProduct::default()), chain),
             Work::Move => (Some(LeastProduct::default()), &[]),
@@ -111,30 +122,37 @@ impl EstimateTable {
         found.ok_or_else(|| TooLarge(op.name.clone()))
     }
 
-    /// The fastest of all mappings takes more than its whole cycles less one; the arrays alone, and
-    /// the memory alone, may say more.
+    /// No mapping needs fewer cycles on the chip than the fastest beside memory that is never waited for, nor
+    /// carries fewer bytes than the least. The fastest of all takes more than its whole cycles less one.
     fn least_product(
         &self,
-        matmul: &Matmul,
-        homes: Homes,
+        (matmul, homes): (&Matmul, Homes),
         spec: &CoreSpec,
         [arrays, memory]: [u16; 2],
+        closeness: Closeness,
     ) -> Option<LeastProduct> {
         if macs(matmul)? > LARGEST_MATMUL {
             return None;
         }
-        let MatmulCost { cycles, .. } = self.matmul(matmul, homes, spec)?;
-        let Floor { compute, hbm } = self.floor(matmul, homes, spec)?;
-        // With slack the mapping taken is at most so much slower than the fastest.
-        let slack = u128::from(self.options.energy_slack);
-        let fastest = (u128::from(cycles) * 1_000_000).div_ceil(1_000_000 + slack);
-        let exceeded = fastest.saturating_sub(1) * 1000 / u128::from(arrays.max(memory).max(1));
+        let apart = || {
+            let Fastest { cycles, least_carried, .. } =
+                self.fastest.unbounded(matmul, homes, spec)?;
+            Some((cycles, least_carried))
+        };
+        let ((cycles, least_carried), together) = match closeness {
+            Closeness::Sketched => (self.fastest.floor(matmul, homes, spec)?, 0),
+            Closeness::Apart => (apart()?, 0),
+            Closeness::Together => {
+                (apart()?, self.fastest.cycles(matmul, homes, spec)?.saturating_sub(1))
+            }
+        };
+        let exceeded = u128::from(together) * 1000 / u128::from(arrays.max(memory).max(1));
         let [a, b, out] = operands(matmul, spec.element_bytes)?;
         let crossing = |home: Home, bytes: u64| if home == Home::Hbm { bytes } else { 0 };
         Some(LeastProduct {
-            compute: slowed(compute, arrays)?,
+            on_chip: slowed(cycles, arrays)?,
             exceeded: u64::try_from(exceeded).ok()?,
-            hbm,
+            hbm: least_carried,
             glb_read: a.checked_add(b)?.checked_add(crossing(homes.out, out))?,
             glb_written: out
                 .checked_add(crossing(homes.a, a))?
@@ -156,8 +174,17 @@ impl EstimateTable {
         let hbm = sum([product.hbm, traffic.hbm_read.0, traffic.hbm_written.0])?;
         let glb_read = sum([product.glb_read, traffic.glb_read.0, traffic.hbm_written.0])?;
         let glb_written = sum([product.glb_written, traffic.glb_written.0, traffic.hbm_read.0])?;
+        let fewer = match (cores, chip.most_lanes()) {
+            (Use::Spread, Some(most)) => {
+                let costs = self.options.vector_costs;
+                vector_core::least_cycles(chain, traffic, (most, &spec), costs)?
+            }
+            _ => [0, 0],
+        };
         let on_chip = [
-            product.compute,
+            fewer[0],
+            fewer[1],
+            product.on_chip,
             product.exceeded,
             needs.lanes,
             needs.local,

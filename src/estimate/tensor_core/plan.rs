@@ -25,10 +25,10 @@ pub struct Share {
 /// Bytes of the tensors of a matmul, or of one core's part of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Tensors {
-    a: u64,
-    b: u64,
-    result: u64,
-    sum: u64,
+    pub(super) a: u64,
+    pub(super) b: u64,
+    pub(super) result: u64,
+    pub(super) sum: u64,
 }
 
 impl Tensors {
@@ -384,6 +384,17 @@ impl Half {
             && self.glb_written.saturating_add(tile.read) <= budget.glb_written
     }
 
+    /// The cycles that buffers need at the least, whatever the tile of the global buffer.
+    pub fn least_cycles(&self, spec: &CoreSpec) -> u64 {
+        let needs = [
+            self.local_read.div_ceil(spec.local_port.read),
+            self.local_written.div_ceil(spec.local_port.write),
+            self.glb_read.div_ceil(spec.glb_port.read),
+            self.glb_written.div_ceil(spec.glb_port.write),
+        ];
+        needs.into_iter().fold(0, u64::max)
+    }
+
     /// The cycles that memories need together with a tile of the global buffer.
     pub fn cycles(&self, spec: &CoreSpec, tile: &GlbTile) -> u64 {
         let needs = [
@@ -405,6 +416,11 @@ pub fn hbm_cycles(spec: &CoreSpec, bytes: u64) -> u64 {
 }
 
 impl Budget {
+    /// Bytes read from the global buffer.
+    pub fn glb_read(&self) -> u64 {
+        self.glb_read
+    }
+
     /// What each port moves in some cycles.
     pub fn of(cycles: u64, spec: &CoreSpec) -> Self {
         // Traffic that saturated is over any budget.

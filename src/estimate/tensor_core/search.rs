@@ -70,7 +70,7 @@ pub fn best(
     // A square array does not tell width from depth: one of each pair of ways is enough.
     let ways = if spec.width == spec.depth { &Way::UPRIGHT[..] } else { &Way::ALL[..] };
     let mut search = Search::new(ways, matmul, homes, spec, scratch);
-    let fastest = search.fastest()?;
+    let fastest = search.fastest()?.cycles;
     let stretched = u128::from(fastest) * (1_000_000 + u128::from(slack)) / 1_000_000;
     let allowed = u64::try_from(stretched).unwrap_or(u64::MAX);
     let mapping = search.least_energy(allowed)?;
@@ -79,26 +79,91 @@ pub fn best(
     Some((mapping, cost))
 }
 
-/// What no mapping of a matmul can beat, whatever off-chip memory is beside the cores.
+/// The least cycles of any mapping, whatever energy it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Floor {
-    /// Cycles of the arrays.
-    pub compute: u64,
-    /// Bytes through off-chip memory.
-    pub hbm: u64,
+pub struct Fastest {
+    /// The cycles.
+    pub cycles: u64,
+    /// Bytes through off-chip memory of one mapping that takes no more.
+    pub carried: u64,
+    /// Bytes through off-chip memory that no mapping is below.
+    pub least_carried: u64,
 }
 
-/// The least compute of any split and way, and the least traffic of any tile of the global buffer;
-/// `None` where there is no mapping.
-pub fn floor(
+/// The least compute of any split and way; `None` where there is none.
+pub fn least_compute(matmul: &Matmul, spec: &CoreSpec) -> Option<u64> {
+    let Matmul { b, m, k, n } = *matmul;
+    let lists = [b, m, k, n].map(|size| shares(size, spec));
+    let mut least: Option<u64> = None;
+    each_opening(&lists, spec, &Way::ALL, |opening| {
+        least = Some(least.map_or(opening.compute, |known| known.min(opening.compute)));
+    });
+    least
+}
+
+/// The least bytes through off-chip memory of any mapping; `None` where no tile fits.
+pub fn least_carried(
     matmul: &Matmul,
     homes: Homes,
     spec: &CoreSpec,
     scratch: &mut Scratch,
-) -> Option<Floor> {
-    let mut search = Search::new(&Way::ALL, matmul, homes, spec, scratch);
-    let (compute, tile) = search.floor()?;
-    Some(Floor { compute, hbm: tile.bytes() })
+) -> Option<u64> {
+    if scratch.tiles.is_empty() {
+        scratch.tiles.push(Tiled::default());
+    }
+    // A batch in one piece leaves the most room in the global buffer: its least traffic is the least of all.
+    let Tiled { batch_cores, tiles } = &mut scratch.tiles[0];
+    *batch_cores = 1;
+    tiles.fill(matmul, homes, spec, 1);
+    Some(tiles.least_bytes()?.bytes())
+}
+
+/// How fast the fastest mapping is; `None` where there is none. Far quicker than [`best`], because energies
+/// are not looked at.
+pub fn fastest(
+    matmul: &Matmul,
+    homes: Homes,
+    spec: &CoreSpec,
+    scratch: &mut Scratch,
+) -> Option<Fastest> {
+    let ways = if spec.width == spec.depth { &Way::UPRIGHT[..] } else { &Way::ALL[..] };
+    Search::new(ways, matmul, homes, spec, scratch).fastest()
+}
+
+/// Every split and way, in the order of the search.
+fn each_opening(
+    [batches, ms, ks, ns]: &[Vec<Share>; 4],
+    spec: &CoreSpec,
+    ways: &[Way],
+    mut visit: impl FnMut(Opening),
+) {
+    let fill = if spec.fill_and_drain { spec.width + spec.depth } else { 0 };
+    for (at_b, b) in (0_u16..).zip(batches) {
+        for (at_m, m) in (0_u16..).zip(ms) {
+            for (at_k, k) in (0_u16..).zip(ks) {
+                let cores = b.cores * m.cores * k.cores;
+                if cores > spec.count {
+                    break;
+                }
+                for (at_n, n) in (0_u16..).zip(ns) {
+                    if cores * n.cores > spec.count {
+                        break;
+                    }
+                    let shares = [m, k, n];
+                    for (at, way) in (0_u8..).zip(ways) {
+                        let compute = b
+                            .size
+                            .saturating_mul(shares[way.width.index()].along_width)
+                            .saturating_mul(shares[way.depth.index()].along_depth)
+                            .saturating_mul(shares[way.stream.index()].size)
+                            .saturating_add(fill);
+                        let shares = [at_b, at_m, at_k, at_n];
+                        visit(Opening { compute, shares, way: at });
+                    }
+                }
+            }
+        }
+    }
 }
 
 struct Search<'a> {
@@ -144,42 +209,27 @@ impl<'a> Search<'a> {
     }
 
     fn list_openings(&mut self) {
-        let spec = self.spec;
-        self.scratch.openings.clear();
-        let fill = if spec.fill_and_drain { spec.width + spec.depth } else { 0 };
-        let [batches, ms, ks, ns] = &self.lists;
-        for (at_b, b) in (0_u16..).zip(batches) {
-            for (at_m, m) in (0_u16..).zip(ms) {
-                for (at_k, k) in (0_u16..).zip(ks) {
-                    let cores = b.cores * m.cores * k.cores;
-                    if cores > spec.count {
-                        break;
-                    }
-                    for (at_n, n) in (0_u16..).zip(ns) {
-                        if cores * n.cores > spec.count {
-                            break;
-                        }
-                        let shares = [m, k, n];
-                        for (at, way) in (0_u8..).zip(self.ways) {
-                            let compute = b
-                                .size
-                                .saturating_mul(shares[way.width.index()].along_width)
-                                .saturating_mul(shares[way.depth.index()].along_depth)
-                                .saturating_mul(shares[way.stream.index()].size)
-                                .saturating_add(fill);
-                            let shares = [at_b, at_m, at_k, at_n];
-                            self.scratch.openings.push(Opening { compute, shares, way: at });
-                        }
-                    }
-                }
-            }
-        }
+        let openings = &mut self.scratch.openings;
+        openings.clear();
+        each_opening(&self.lists, self.spec, self.ways, |opening| openings.push(opening));
     }
 
     fn plan(&self, opening: &Opening) -> Plan {
         let share = |i: usize| self.lists[i][usize::from(opening.shares[i])];
         let way = self.ways[usize::from(opening.way)];
         Plan::new(self.spec, &self.tensors, share(0), [share(1), share(2), share(3)], way)
+    }
+
+    /// What a split reads from the global buffer at the least: each operand once for every group of cores that
+    /// a read serves, and partial sums where cores divide k.
+    fn least_read(&self, opening: &Opening) -> u64 {
+        let cores = |at: usize| self.lists[at][usize::from(opening.shares[at])].cores;
+        let reads_for = |cores: u64| cores.div_ceil(self.spec.multicast.min(cores));
+        let Tensors { a, b, sum, .. } = self.tensors;
+        let inputs = a.saturating_mul(reads_for(cores(3)));
+        inputs
+            .saturating_add(b.saturating_mul(reads_for(cores(1))))
+            .saturating_add(sum.saturating_mul(cores(2) - 1))
     }
 
     /// The least compute of any opening, and a tile of the global buffer of least traffic.
@@ -193,34 +243,69 @@ impl<'a> Search<'a> {
     }
 
     /// The least cycles of any mapping.
-    fn fastest(&mut self) -> Option<u64> {
+    fn fastest(&mut self) -> Option<Fastest> {
         let (least_compute, tile) = self.floor()?;
+        let least_carried = tile.bytes();
         let floor = least_compute.max(hbm_cycles(self.spec, tile.bytes()));
         let mut fastest = None;
         let mut budget = Budget::of(u64::MAX, self.spec);
         // The openings of least compute first: they usually hold the answer.
-        for least_ones in [true, false] {
-            for i in 0..self.scratch.openings.len() {
-                let opening = self.scratch.openings[i];
-                if (opening.compute == least_compute) != least_ones
-                    || opening.compute > budget.cycles
-                {
-                    continue;
+        for i in 0..self.scratch.openings.len() {
+            let opening = self.scratch.openings[i];
+            if opening.compute != least_compute {
+                continue;
+            }
+            if let Some((cycles, carried)) = self.faster(&opening, budget) {
+                fastest = Some(Fastest { cycles, carried, least_carried });
+                if cycles == floor {
+                    return fastest;
                 }
-                if let Some(cycles) = self.faster(&opening, budget) {
-                    fastest = Some(cycles);
-                    if cycles == floor {
-                        return fastest;
-                    }
-                    budget = Budget::of(cycles - 1, self.spec);
-                }
+                budget = Budget::of(cycles - 1, self.spec);
             }
         }
+        // Then the others, from those that may be the fastest on.
+        let mut open = std::mem::take(&mut self.scratch.open);
+        open.clear();
+        // Ways of one split stand together, and share what the global buffer is read for at the least.
+        let mut read = ([u16::MAX; 4], 0);
+        for (i, opening) in self.scratch.openings.iter().enumerate() {
+            if opening.compute == least_compute || opening.compute > budget.cycles {
+                continue;
+            }
+            if opening.shares != read.0 {
+                read = (opening.shares, self.least_read(opening));
+            }
+            if read.1 > budget.glb_read() {
+                continue;
+            }
+            let plan = self.plan(opening);
+            let bound = plan.bound(self.spec, &self.longest[usize::from(opening.way)]);
+            if bound.within(&budget) {
+                let least = bound.least_cycles(self.spec).max(opening.compute);
+                open.push((u128::from(least), i));
+            }
+        }
+        open.sort_unstable();
+        for &(least, i) in &open {
+            if least > u128::from(budget.cycles) {
+                break;
+            }
+            let opening = self.scratch.openings[i];
+            if let Some((cycles, carried)) = self.faster(&opening, budget) {
+                fastest = Some(Fastest { cycles, carried, least_carried });
+                if cycles == floor {
+                    break;
+                }
+                budget = Budget::of(cycles - 1, self.spec);
+            }
+        }
+        self.scratch.open = open;
         fastest
     }
 
-    /// The least cycles of the mappings that begin with an opening, if within the budget.
-    fn faster(&mut self, opening: &Opening, mut budget: Budget) -> Option<u64> {
+    /// The least cycles of the mappings that begin with an opening, if within the budget, and what one of
+    /// these carries.
+    fn faster(&mut self, opening: &Opening, mut budget: Budget) -> Option<(u64, u64)> {
         let plan = self.plan(opening);
         let bound = plan.bound(self.spec, &self.longest[usize::from(opening.way)]);
         if !bound.within(&budget) {
@@ -252,7 +337,7 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 let cycles = half.cycles(self.spec, tile).max(opening.compute);
-                found = Some(cycles);
+                found = Some((cycles, tile.bytes()));
                 if cycles == opening.compute {
                     return Next::Stop;
                 }

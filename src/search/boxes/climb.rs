@@ -8,7 +8,7 @@ use super::problem::Value;
 use super::region::Point;
 use super::region::Region;
 use super::shrink::trimmed;
-use super::split::plane;
+use super::split::by_bounds;
 
 /// Neighbours that are evaluated between two looks at what is known.
 const BATCH: usize = 8;
@@ -65,7 +65,7 @@ fn dive<const N: usize>(problem: &impl BoxProblem<N>, region: Region<N>) -> Opti
             continue;
         }
         let least = problem.bound(&inner)?;
-        let (knob, last) = plane(problem, &inner, least, None);
+        let (knob, last) = by_bounds(problem, &inner, least, None);
         let (low, high) = inner.split(knob, last);
         let low = trimmed(problem, &low)?;
         let above = trimmed(problem, &high).and_then(|high| Some((problem.bound(&high)?, high)));

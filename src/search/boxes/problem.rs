@@ -2,6 +2,7 @@
 
 use super::region::Point;
 use super::region::Region;
+use super::walk::Kept;
 
 /// How good a point is; less is better, the second figure decides among equals of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,8 +27,9 @@ pub enum Evaluation<F> {
 /// What the greatest corner of a box says of all of its points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corner {
-    /// No point of the box has a better value than this.
-    Least(Value),
+    /// A point of the box may be better than the limit, and perhaps as good as this; which is no bound, and
+    /// only guides where boxes are divided.
+    Reached(Value),
     /// No point of the box has a better value than the limit.
     Beyond,
     /// Nothing can be done with any of them.
@@ -41,10 +43,11 @@ pub enum Corner {
 /// - [`bound`](Self::bound) of a box is no more than the value of any of its points that fit, and
 ///   does not fall when the box shrinks;
 /// - [`corner`](Self::corner) is asked only where no knob varies but those that are
-///   [`proved`](Self::proved), and is then no more than the value of any point of the box.
+///   [`proved`](Self::proved), and says then `Beyond` only where no point of the box is better than the
+///   limit, and `Nothing` only where nothing can be done with any.
 pub trait BoxProblem<const N: usize>: Sync {
     /// What an evaluation yields besides its value.
-    type Found: Clone + Send;
+    type Found: Clone + Send + Sync;
 
     /// How many values each knob has.
     fn lens(&self) -> [u16; N];
@@ -64,12 +67,13 @@ pub trait BoxProblem<const N: usize>: Sync {
     /// What no point of a box can beat; `None` where surely nothing can be done with any.
     fn bound(&self, region: &Region<N>) -> Option<Value>;
 
-    /// What the greatest corner says of a box, where values beyond `limit` need not be known.
+    /// What the greatest corner says of a box: whether any of its points may be better than `limit`.
     fn corner(&self, region: &Region<N>, limit: Option<Value>) -> Corner;
 
-    /// How near a value that bounds a box comes to closing it: from 1 on it does. A guess is enough: it
-    /// decides when corners are evaluated, not what they say.
-    fn strength(&self, value: Value, worst: Value) -> f64;
+    /// How near the greatest corner of a box comes to closing it, where a point must be better than `worst`:
+    /// from 1 on it does. A guess from what is known of another point: it decides where boxes are divided and
+    /// when corners are evaluated, not what they say.
+    fn guess(&self, region: &Region<N>, like: &Kept<N, Self::Found>, worst: Value) -> f64;
 
     /// What a point is worth, where values that are not better than `limit` need not be known.
     fn evaluate(&self, point: &Point<N>, limit: Option<Value>) -> Evaluation<Self::Found>;

@@ -4,6 +4,8 @@ use super::problem::BoxProblem;
 use super::problem::Value;
 use super::region::Region;
 use super::shrink::trimmed;
+use super::walk::Kept;
+use super::walk::Known;
 
 /// What a half counts for that is closed at once.
 const CLOSED: f64 = 4.0;
@@ -14,17 +16,32 @@ const NO_WORSE: f64 = 1e-4;
 /// What the lower half of a knob counts for that bounds know nothing of.
 const UNKNOWN: f64 = 0.01;
 
-/// The knob at whose middle a box of several points is divided, and the last value of the lower half:
-/// that whose halves are the worst, by the product of both.
+/// Where a box of several points is divided: a knob, and its last value in the lower part.
 ///
-/// `least` is what none of its points can beat, `worst` what a point must be better than.
-pub(super) fn plane<const N: usize>(
+/// `least` is what none of its points can beat.
+pub(super) fn plane<const N: usize, P: BoxProblem<N>>(
+    problem: &P,
+    inner: &Region<N>,
+    least: Value,
+    known: &Known<N, P::Found>,
+) -> (usize, u16) {
+    let proved = problem.proved();
+    let lawless = (0..N).any(|knob| !proved[knob] && inner.varies(knob));
+    match known.both() {
+        Some((like, worst)) if !lawless => Guessed { problem, like, worst }.plane(inner),
+        _ => by_bounds(problem, inner, least, known.worst),
+    }
+}
+
+/// That whose halves are the worst by their bounds, by the product of both.
+///
+/// Knobs without a law come first: corners, which tell more than bounds, need them still.
+pub(super) fn by_bounds<const N: usize>(
     problem: &impl BoxProblem<N>,
     inner: &Region<N>,
     least: Value,
     worst: Option<Value>,
 ) -> (usize, u16) {
-    // Knobs without a law come first: corners, which tell more than bounds, need them still.
     let proved = problem.proved();
     let lawless = (0..N).any(|knob| !proved[knob] && inner.varies(knob));
     let first = lawless && proved.contains(&true);
@@ -34,9 +51,68 @@ pub(super) fn plane<const N: usize>(
         let last = inner.lo[knob].midpoint(inner.hi[knob]);
         (score.of(knob, &inner.split(knob, last)), (knob, last))
     });
-    // Of equals the first knob.
+    best_of(scored, inner)
+}
+
+/// The plane of the best score, of equals the first.
+fn best_of<const N: usize>(
+    scored: impl Iterator<Item = (f64, (usize, u16))>,
+    inner: &Region<N>,
+) -> (usize, u16) {
     let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
     best.map_or((0, inner.lo[0]), |(_, plane)| plane)
+}
+
+/// Boxes whose greatest corners are guessed from what is known of a point.
+struct Guessed<'a, const N: usize, P: BoxProblem<N>> {
+    problem: &'a P,
+    like: &'a Kept<N, P::Found>,
+    worst: Value,
+}
+
+impl<const N: usize, P: BoxProblem<N>> Guessed<'_, N, P> {
+    /// Cuts off as much as can be closed at once, where that is half of a knob's values or more; else the
+    /// middle of the knob whose halves come nearest to being closed, by the product of both.
+    fn plane(&self, inner: &Region<N>) -> (usize, u16) {
+        let whole = self.closeness(inner);
+        let mut most: Option<(f64, (usize, u16))> = None;
+        let mut scored = Vec::with_capacity(N);
+        for knob in (0..N).filter(|&knob| inner.varies(knob)) {
+            let (first, end) = (inner.lo[knob], inner.hi[knob]);
+            let middle = first.midpoint(end);
+            let (low, high) = inner.split(knob, middle);
+            let (below, above) = (self.closeness(&low), self.within_budget(&high));
+            let closes_below = |last: u16| self.closeness(&inner.up_to(knob, last)) >= 1.0;
+            let closes_above = |last: u16| self.within_budget(&inner.from(knob, last + 1)) >= 1.0;
+            let cut = if below >= 1.0 {
+                let last = (middle..end).take_while(|&last| closes_below(last)).last();
+                last.map(|last| (f64::from(last - first + 1), last))
+            } else if above >= 1.0 {
+                let last = (first..=middle).rev().take_while(|&last| closes_above(last)).last();
+                last.map(|last| (f64::from(end - last), last))
+            } else {
+                None
+            };
+            if let Some((values, last)) = cut {
+                let share = values / f64::from(end - first + 1);
+                if most.is_none_or(|(known, _)| share > known) {
+                    most = Some((share, (knob, last)));
+                }
+            }
+            let loss = |part: f64| (part / whole.max(1e-9) - 1.0).clamp(0.0, 1.0) + NO_WORSE;
+            scored.push((loss(below) * loss(above), (knob, middle)));
+        }
+        most.map_or_else(|| best_of(scored.into_iter(), inner), |(_, plane)| plane)
+    }
+
+    fn closeness(&self, region: &Region<N>) -> f64 {
+        self.problem.guess(region, self.like, self.worst)
+    }
+
+    /// The same of what of a box may keep within what is allowed.
+    fn within_budget(&self, region: &Region<N>) -> f64 {
+        trimmed(self.problem, region).map_or(CLOSED, |rest| self.closeness(&rest))
+    }
 }
 
 struct Score<'a, P> {

@@ -122,7 +122,12 @@ impl BoxProblem<N> for Grid {
     fn rises(&self) -> bool {
         !matches!(self.objective, Kind::Time | Kind::Coarse)
     }
-    fn strength(&self, value: Value, worst: Value) -> f64 {
+    fn guess(&self, region: &Region<N>, like: &Kept<N, ()>, worst: Value) -> f64 {
+        // Off by up to a quarter in both directions: a guess decides no answer.
+        let most = self.knobs(&region.hi);
+        let off = 750 + (most.iter().sum::<u64>() * 131 + like.value.first as u64) % 500;
+        let time = Self::roofline(most) * u128::from(off) / 1000;
+        let value = self.value(time, self.knobs(&region.lo));
         match self.objective {
             Kind::AreaWithin(limit) => value.second as f64 / limit as f64,
             _ => value.first as f64 / worst.first as f64,
@@ -151,7 +156,7 @@ impl BoxProblem<N> for Grid {
         if limit.is_some_and(|limit| value >= limit) {
             Corner::Beyond
         } else {
-            Corner::Least(value)
+            Corner::Reached(value)
         }
     }
     fn evaluate(&self, point: &Point<N>, limit: Option<Value>) -> Evaluation<()> {

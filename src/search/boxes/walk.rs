@@ -62,8 +62,6 @@ struct Open<const N: usize> {
     /// Tells boxes apart that promise the same.
     number: u64,
     region: Region<N>,
-    /// By how much a corner above this box was stronger than its bound.
-    gap: Option<f64>,
 }
 
 impl<const N: usize> PartialEq for Open<N> {
@@ -108,7 +106,7 @@ pub fn walk<const N: usize, P: BoxProblem<N>>(
         best.learn(met);
     }
     let mut closed = Vec::new();
-    let mut heap = BinaryHeap::from([Open { least: None, number: 0, region, gap: None }]);
+    let mut heap = BinaryHeap::from([Open { least: None, number: 0, region }]);
     let mut number = 0;
     // Invariant: closed boxes and those of the heap tile the region; no point of a closed box that
     // was not met is better than the worst that is kept.
@@ -118,10 +116,10 @@ pub fn walk<const N: usize, P: BoxProblem<N>>(
             let Some(open) = heap.pop() else { break };
             batch.push(open);
         }
-        let worst = best.worst();
+        let known = best.known();
         let steps: Vec<Option<Step<N, P::Found>>> = batch
             .par_iter()
-            .map(|open| (!observer.stops()).then(|| step(problem, open, worst)))
+            .map(|open| (!observer.stops()).then(|| step(problem, open, &known)))
             .collect();
         for (open, done) in batch.into_iter().zip(steps) {
             let Some(done) = done else {
@@ -135,7 +133,7 @@ pub fn walk<const N: usize, P: BoxProblem<N>>(
             for region in done.rest {
                 number += 1;
                 let least = Some(done.least.unwrap_or(Value { first: 0, second: 0 }));
-                heap.push(Open { least, number, region, gap: done.gap });
+                heap.push(Open { least, number, region });
             }
         }
         observer.evaluated(what, heap.len());
@@ -152,19 +150,13 @@ pub fn walk<const N: usize, P: BoxProblem<N>>(
 struct Step<const N: usize, F> {
     closed: Vec<Closed<N>>,
     met: Vec<Met<N, F>>,
-    /// What is to be looked at later, what none of its points can beat, and by how much corners are
-    /// stronger than bounds there.
+    /// What is to be looked at later, and what none of its points can beat.
     rest: Vec<Region<N>>,
     least: Option<Value>,
-    gap: Option<f64>,
 }
 
-/// A corner is evaluated where it is expected to come so near to closing its box: one that does not
-/// takes far longer than one that does, and boxes that are too small are many.
-const EXPECTED: f64 = 0.8;
-
-/// Boxes of so few points are not worth guessing about.
-const SMALL: u128 = 4;
+/// A corner is evaluated where a guess comes so near to closing its box.
+const EXPECTED: f64 = 0.999;
 
 /// One box of so many is looked into for a better point.
 const PROBED: u64 = 16;
@@ -172,55 +164,55 @@ const PROBED: u64 = 16;
 fn step<const N: usize, P: BoxProblem<N>>(
     problem: &P,
     open: &Open<N>,
-    worst: Option<Value>,
+    known: &Known<N, P::Found>,
 ) -> Step<N, P::Found> {
-    let (closed, met, rest) = (Vec::new(), Vec::new(), Vec::new());
-    let mut step = Step { closed, met, rest, least: None, gap: open.gap };
+    let mut step = Step { closed: Vec::new(), met: Vec::new(), rest: Vec::new(), least: None };
+    let worst = known.worst;
     let shrunk = shrink(problem, open.region, worst, &mut step.closed);
     let Some(Shrunk { region, inner, least: bound }) = shrunk else { return step };
-    let mut least = open.least.map_or(bound, |inherited| inherited.max(bound));
+    let proved = problem.proved();
     if let Some(point) = inner.only() {
+        // What the corner rules out need not be known exactly.
+        let has_law = proved.contains(&true);
+        if has_law && worst.is_some() && problem.corner(&inner, worst) == Corner::Beyond {
+            step.closed.extend(worst.map(|worst| Closed { region, why: Why::Corner(worst) }));
+            return step;
+        }
         let why = match problem.evaluate(&point, worst) {
             Evaluation::Found(value, found) => {
                 step.met.push(Met { point, value, found });
                 Why::Evaluated(value)
             }
-            Evaluation::Beyond => Why::Beaten(worst.unwrap_or(least)),
+            Evaluation::Beyond => Why::Beaten(worst.unwrap_or(bound)),
             Evaluation::Nothing => Why::Nothing,
         };
         step.closed.push(Closed { region, why });
         return step;
     }
-    let proved = problem.proved();
-    let has_corner = (0..N).all(|knob| proved[knob] || !inner.varies(knob));
-    let strength = worst.map(|worst| problem.strength(bound, worst));
-    let is_worth_it = match (strength, open.gap) {
-        (Some(strength), Some(gap)) => strength * gap >= EXPECTED || inner.volume() <= SMALL,
-        _ => true,
-    };
-    if has_corner && is_worth_it {
-        let why = match problem.corner(&inner, worst) {
-            Corner::Nothing => Some(Why::CornerNothing),
-            Corner::Beyond => worst.map(Why::Corner),
-            Corner::Least(value) => {
-                least = least.max(value);
-                let exact = worst.map(|worst| problem.strength(value, worst));
-                step.gap = exact.zip(strength).map(|(exact, guess)| exact / guess.max(1e-9));
-                worst.filter(|worst| value >= *worst).map(|_| Why::Corner(value))
-            }
+    if (0..N).all(|knob| proved[knob] || !inner.varies(knob)) {
+        let is_expected = match known.both() {
+            Some((like, worst)) => problem.guess(&inner, like, worst) >= EXPECTED,
+            None => true,
         };
-        if let Some(why) = why {
-            step.closed.push(Closed { region, why });
-            return step;
+        if is_expected {
+            let why = match problem.corner(&inner, worst) {
+                Corner::Nothing => Some(Why::CornerNothing),
+                Corner::Beyond => worst.map(Why::Corner),
+                Corner::Reached(_) => None,
+            };
+            if let Some(why) = why {
+                step.closed.push(Closed { region, why });
+                return step;
+            }
         }
         if problem.fits(&inner.hi) || worst.is_none() || open.number.is_multiple_of(PROBED) {
             probe(problem, &inner, worst, &mut step.met);
         }
     }
-    let (knob, last) = plane(problem, &inner, bound, worst);
+    let (knob, last) = plane(problem, &inner, bound, known);
     let (low, high) = region.split(knob, last);
     step.rest.extend([low, high]);
-    step.least = Some(least);
+    step.least = Some(open.least.map_or(bound, |inherited| inherited.max(bound)));
     step
 }
 
@@ -256,6 +248,21 @@ fn probe<const N: usize, P: BoxProblem<N>>(
     }
 }
 
+/// What boxes are compared with.
+pub(super) struct Known<const N: usize, F> {
+    /// The best point so far: others are guessed to be like it.
+    pub like: Option<Kept<N, F>>,
+    /// What a point must be better than.
+    pub worst: Option<Value>,
+}
+
+impl<const N: usize, F> Known<N, F> {
+    /// Both, where there are both.
+    pub fn both(&self) -> Option<(&Kept<N, F>, Value)> {
+        self.like.as_ref().zip(self.worst)
+    }
+}
+
 /// The best points so far.
 struct Best<const N: usize, F> {
     top: usize,
@@ -264,6 +271,20 @@ struct Best<const N: usize, F> {
 }
 
 impl<const N: usize, F> Best<N, F> {
+    /// What boxes are compared with until the next look.
+    fn known(&self) -> Known<N, F>
+    where
+        F: Clone,
+    {
+        let first = self.kept.first_key_value();
+        let like = first.map(|((value, _), (point, found))| Kept {
+            point: *point,
+            value: *value,
+            found: found.clone(),
+        });
+        Known { like, worst: self.worst() }
+    }
+
     /// What a point must be better than; `None` while fewer are kept than wanted.
     fn worst(&self) -> Option<Value> {
         let full = self.kept.len() == self.top;

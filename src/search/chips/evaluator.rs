@@ -9,25 +9,31 @@ use std::sync::PoisonError;
 
 use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
+use crate::hardware::MostLanes;
 use crate::search::Fact;
 use crate::search::Memory;
 use crate::search::setup::terms;
 use crate::strategy::Best;
+use crate::strategy::Chosen;
 use crate::strategy::Corner;
 use crate::strategy::Figures;
 use crate::strategy::Planner;
 use crate::strategy::Price;
+use crate::strategy::Reach;
 use crate::strategy::SpaceBound;
 use crate::strategy::Standing;
 use crate::strategy::Terms;
 use crate::strategy::Training;
 use crate::strategy::Untrainable;
+use crate::strategy::Way;
 use crate::strategy::Within;
 use crate::units::Bytes;
 use crate::units::Time;
 
 use super::ChipPoint;
 use super::ChipSurvey;
+use super::corners::Greatest;
+use super::corners::KnownCorner;
 use super::setup::ChipSetup;
 use super::setup::LINKS;
 use super::setup::STACKS;
@@ -58,8 +64,9 @@ pub struct ChipEvaluator<'a> {
     table: EstimateTable,
     grounds: Vec<OnceLock<Result<Ground, Untrainable>>>,
     facts: Mutex<Facts>,
-    corners: Mutex<BTreeMap<(usize, ChipPoint), Corner>>,
+    corners: Mutex<BTreeMap<(usize, Greatest), KnownCorner>>,
     bounds: Vec<Mutex<Bounds>>,
+    guesses: Mutex<BTreeMap<(usize, Greatest, Way), Option<Time>>>,
 }
 
 /// Facts from before that are found again although nothing is told of their chips.
@@ -84,6 +91,7 @@ impl<'a> ChipEvaluator<'a> {
             facts: Mutex::default(),
             corners: Mutex::default(),
             bounds: (0..TABLES).map(|_| Mutex::default()).collect(),
+            guesses: Mutex::default(),
             setup,
             memory,
         };
@@ -195,18 +203,73 @@ impl<'a> ChipEvaluator<'a> {
         known
     }
 
-    /// A time that no way to train a model can beat on the chip at a point, nor on any that has no more
-    /// of the proved knobs, where what is slower than `limit` need not be known.
-    pub fn corner(&self, model: usize, point: &ChipPoint, limit: Option<Time>) -> Corner {
+    /// Whether some way to train a model on the greatest chip of a box, or on one that has no more of the proved
+    /// knobs, may take at most `limit`.
+    pub fn reach(&self, model: usize, greatest: &Greatest, limit: Time) -> Reach {
         let lock = || self.corners.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock().get(&(model, *point)).and_then(|known| known.within(limit));
+        let known = lock().get(&(model, *greatest)).and_then(|known| known.within(limit));
         known.unwrap_or_else(|| {
-            let Some(chip) = self.chip(point) else { return Corner::Nothing };
-            let planner = self.planner(model, point);
-            let found = planner.corner(&chip, self.bound_of(model, point), limit);
-            lock().insert((model, *point), found);
+            let Some(chip) = self.greatest_chip(greatest) else { return Reach::Nothing };
+            let planner = self.planner(model, &greatest.point);
+            let found = planner.reach(&chip, self.bound_of(model, &greatest.point), limit);
+            lock().entry((model, *greatest)).or_default().learn(found, limit);
             found
         })
+    }
+
+    /// A time that no way to train a model can beat on the greatest chip of a box, nor on any that has no more
+    /// of the proved knobs, where what is slower than `limit` need not be known.
+    pub fn corner(&self, model: usize, greatest: &Greatest, limit: Time) -> Corner {
+        let lock = || self.corners.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().get(&(model, *greatest)).and_then(|known| known.least_within(limit));
+        known.unwrap_or_else(|| {
+            let Some(chip) = self.greatest_chip(greatest) else { return Corner::Nothing };
+            let planner = self.planner(model, &greatest.point);
+            let found =
+                planner.corner(&chip, self.bound_of(model, &greatest.point), Some(limit));
+            lock().entry((model, *greatest)).or_default().learn_least(found);
+            found
+        })
+    }
+
+    /// The chip of a greatest corner, which stands for chips with as many lanes at the most.
+    fn greatest_chip(&self, greatest: &Greatest) -> Option<Accelerator> {
+        let fed_alike = self.setup.physics.vector_local.is_none();
+        let most = MostLanes { lanes: greatest.lanes, fed_alike };
+        Some(self.chip(&greatest.point)?.with_most_lanes(most))
+    }
+
+    /// About how long a model takes on the greatest chip of a box, from how it trains on one that is known.
+    pub fn guess(
+        &self,
+        model: usize,
+        greatest: &Greatest,
+        (known, chosen): (&ChipPoint, &Chosen),
+    ) -> Option<Time> {
+        let way = self.planner(model, known).way_of(&chosen.strategy)?;
+        let there = self.guess_by(model, greatest, way)?.0 as f64;
+        let here = self.guess_by(model, &Greatest::of_point(self.setup, known), way)?.0 as f64;
+        let ratio = chosen.standing.time.0 as f64 / here.max(1.0);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "times are positive; a guess may be rounded"
+        )]
+        let time = Time((there * ratio) as u64);
+        Some(time)
+    }
+
+    fn guess_by(&self, model: usize, greatest: &Greatest, way: Way) -> Option<Time> {
+        let key = (model, *greatest, way);
+        let lock = || self.guesses.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&key) {
+            return *known;
+        }
+        let (chip, point) = (self.greatest_chip(greatest)?, &greatest.point);
+        let planner = self.planner(model, point);
+        let found = planner.guess(&chip, self.bound_of(model, point), way);
+        lock().insert(key, found);
+        found
     }
 
     fn find(&self, model: usize, point: &ChipPoint, limit: Option<Time>) -> Fact {

@@ -6,6 +6,7 @@
 //! one ground for each value of the links.
 
 mod beside;
+mod corners;
 mod evaluator;
 mod facts;
 mod near;
@@ -85,6 +86,9 @@ pub type ChipPoint = boxes::Point<N_CHIP_KNOBS>;
 
 /// A box of chips.
 pub type ChipRegion = boxes::Region<N_CHIP_KNOBS>;
+
+/// A chip that is known, with how every model is trained on it.
+pub type KeptChip = boxes::Kept<N_CHIP_KNOBS, Vec<crate::strategy::Chosen>>;
 
 /// A closed box of chips.
 pub type ClosedChips = boxes::Closed<N_CHIP_KNOBS>;

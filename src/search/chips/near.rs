@@ -12,6 +12,7 @@ use crate::strategy::Chosen;
 
 use super::ChipPoint;
 use super::ChipRegion;
+use super::KeptChip;
 use super::objective::ByObjective;
 
 /// What is made as small as possible among chips that are nearly as good.
@@ -109,18 +110,30 @@ impl BoxProblem<N_CHIP_KNOBS> for Nearly<'_> {
 
     fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
         let Some(figure) = self.figure(&region.lo) else { return Corner::Nothing };
-        match self.objective.corner(region, Some(self.asked())) {
-            Corner::Least(worth) => match self.value(figure, worth) {
-                Some(value) if limit.is_some_and(|limit| value >= limit) => Corner::Beyond,
-                Some(value) => Corner::Least(value),
-                None => Corner::Nothing,
+        let reached = |worth: Value| Corner::Reached(Value { first: figure, second: worth.first });
+        match limit {
+            Some(limit) if figure > limit.first => Corner::Beyond,
+            // What takes as much as what is known has to be worth more.
+            Some(limit) if figure == limit.first => {
+                let worth = Value { first: limit.second.min(self.limit + 1), second: 0 };
+                match self.objective.corner(region, Some(worth)) {
+                    Corner::Reached(worth) => reached(worth),
+                    Corner::Beyond => Corner::Beyond,
+                    Corner::Nothing => Corner::Nothing,
+                }
+            }
+            _ => match self.objective.corner(region, Some(self.asked())) {
+                Corner::Reached(worth) => reached(worth),
+                Corner::Beyond | Corner::Nothing => Corner::Nothing,
             },
-            Corner::Beyond | Corner::Nothing => Corner::Nothing,
         }
     }
 
-    fn strength(&self, value: Value, _worst: Value) -> f64 {
-        value.second as f64 / (self.limit as f64).max(1.0)
+    fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
+        match self.figure(&region.lo) {
+            Some(figure) if figure < worst.first => self.objective.guess(region, like, self.asked()),
+            _ => f64::INFINITY,
+        }
     }
 
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {

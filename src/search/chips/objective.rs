@@ -14,11 +14,15 @@ use crate::search::objective::Certainty;
 use crate::strategy;
 use crate::strategy::Chosen;
 use crate::strategy::Figures;
+use crate::strategy::Reach;
 use crate::strategy::Standing;
 use crate::units::Energy;
+use crate::units::Time;
 
 use super::ChipPoint;
 use super::ChipRegion;
+use super::KeptChip;
+use super::corners::Greatest;
 use super::evaluator::BLIND;
 use super::evaluator::ChipEvaluator;
 use super::evaluator::has_corners;
@@ -34,7 +38,7 @@ pub struct ByObjective<'a> {
 }
 
 impl ByObjective<'_> {
-    fn footprint(&self, point: &ChipPoint) -> Option<Footprint> {
+    pub(super) fn footprint(&self, point: &ChipPoint) -> Option<Footprint> {
         let setup = self.evaluator.setup;
         setup.footprint_for(self.judge.objective, &setup.knobs(point))
     }
@@ -42,6 +46,11 @@ impl ByObjective<'_> {
     fn value(&self, standings: &[Standing], taken: Footprint, certainty: Certainty) -> Value {
         let merit = self.judge.merit(standings, taken, certainty);
         Value { first: merit.value, second: merit.area }
+    }
+
+    /// The greatest corner of a box under the budget of the request.
+    fn greatest(&self, region: &ChipRegion) -> Greatest {
+        Greatest::of(self.evaluator.setup, region, |point| self.fits(point))
     }
 
     /// Whether corners bound boxes.
@@ -76,6 +85,14 @@ impl ByObjective<'_> {
         let mut chosen = Vec::with_capacity(self.models.len());
         for (at, &model) in self.models.iter().enumerate() {
             let longest = limit.map(|limit| self.judge.longest(limit, at, &standings, taken));
+            // Where even the least of everything is slower, nothing is looked for exactly.
+            let greatest = Greatest::of_point(self.evaluator.setup, point);
+            let is_slower = |longest: Time| {
+                self.evaluator.reach(model, &greatest, longest) == Reach::Slower
+            };
+            if longest.is_some_and(is_slower) {
+                return Timed::Beyond;
+            }
             match self.evaluator.known(model, point, longest) {
                 Fact::Chosen(found) => {
                     standings[at] = found.standing;
@@ -99,24 +116,46 @@ impl ByObjective<'_> {
     /// What the greatest corner says of a box, where the least chip takes so much.
     pub fn corner_taking(
         &self,
-        region: &ChipRegion,
+        greatest: &Greatest,
         taken: Footprint,
         limit: Option<Value>,
     ) -> Corner {
-        let Some(mut standings) = self.standings(&ChipRegion::point(region.hi)) else {
+        let Some(mut standings) = self.standings(&ChipRegion::point(greatest.point)) else {
             return Corner::Nothing;
         };
+        let limit = limit.map(|limit| better_than(limit, taken));
         for (at, &model) in self.models.iter().enumerate() {
-            let longest = limit.map(|limit| self.judge.longest(limit.first, at, &standings, taken));
-            match self.evaluator.corner(model, &region.hi, longest) {
-                strategy::Corner::Least(time) => {
-                    standings[at] = Standing { time, energy: Energy::ZERO };
-                }
-                strategy::Corner::Slower(_) => return Corner::Beyond,
-                strategy::Corner::Nothing => return Corner::Nothing,
+            let longest = limit.map_or(Time(u64::MAX), |limit| {
+                self.judge.longest(limit, at, &standings, taken)
+            });
+            // With the others at their rooflines this one may be quick enough; then, of several, its exact
+            // time tells what is left for them.
+            match self.evaluator.reach(model, greatest, longest) {
+                Reach::Within(time) if self.models.len() == 1 => standings[at].time = time,
+                Reach::Within(_) => match self.evaluator.corner(model, greatest, longest) {
+                    strategy::Corner::Least(time) => standings[at].time = time,
+                    strategy::Corner::Slower(_) => return Corner::Beyond,
+                    strategy::Corner::Nothing => return Corner::Nothing,
+                },
+                Reach::Slower => return Corner::Beyond,
+                Reach::Nothing => return Corner::Nothing,
             }
         }
-        Corner::Least(self.value(&standings, taken, Certainty::Bound))
+        Corner::Reached(self.value(&standings, taken, Certainty::Bound))
+    }
+
+    /// About what the greatest chip of a box is worth, from how one that is known trains, where the least takes
+    /// so much.
+    pub fn guess_taking(&self, greatest: &Greatest, taken: Footprint, like: &KeptChip) -> f64 {
+        let each = self.models.iter().zip(&like.found);
+        let standings: Option<Vec<Standing>> = each
+            .map(|(&model, chosen)| {
+                let time = self.evaluator.guess(model, greatest, (&like.point, chosen))?;
+                Some(Standing { time, energy: Energy::ZERO })
+            })
+            .collect();
+        let value = |standings: Vec<Standing>| self.value(&standings, taken, Certainty::Fact);
+        standings.map_or(f64::INFINITY, |standings| value(standings).first as f64)
     }
 
     /// What a chip is worth that takes so much.
@@ -140,6 +179,12 @@ impl ByObjective<'_> {
             }
         }
     }
+}
+
+/// The worst first figure with which what takes at least so much is better than a limit: of equals the
+/// smaller die is.
+fn better_than(limit: Value, taken: Footprint) -> u128 {
+    if u128::from(taken.area.0) < limit.second { limit.first } else { limit.first.saturating_sub(1) }
 }
 
 enum Timed {
@@ -179,11 +224,12 @@ impl BoxProblem<N_CHIP_KNOBS> for ByObjective<'_> {
 
     fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
         let Some(taken) = self.footprint(&region.lo) else { return Corner::Nothing };
-        self.corner_taking(region, taken, limit)
+        self.corner_taking(&self.greatest(region), taken, limit)
     }
 
-    fn strength(&self, value: Value, worst: Value) -> f64 {
-        value.first as f64 / (worst.first as f64).max(1.0)
+    fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
+        let Some(taken) = self.footprint(&region.lo) else { return f64::INFINITY };
+        self.guess_taking(&self.greatest(region), taken, like) / (worst.first as f64).max(1.0)
     }
 
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {

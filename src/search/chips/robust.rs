@@ -17,6 +17,8 @@ use crate::strategy::Chosen;
 
 use super::ChipPoint;
 use super::ChipRegion;
+use super::KeptChip;
+use super::corners::Greatest;
 use super::evaluator::ChipEvaluator;
 use super::objective::ByObjective;
 use super::sampled::Sampler;
@@ -143,6 +145,10 @@ pub struct Reassumed<'a> {
 }
 
 impl Reassumed<'_> {
+    fn greatest(&self, region: &ChipRegion) -> Greatest {
+        Greatest::of(self.setup, region, |point| self.fits(point))
+    }
+
     fn taken(&self, point: &ChipPoint) -> Option<crate::search::Footprint> {
         self.setup.footprint_for(self.objective.judge.objective, &self.setup.knobs(point))
     }
@@ -172,12 +178,13 @@ impl BoxProblem<N_CHIP_KNOBS> for Reassumed<'_> {
     }
     fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
         match self.taken(&region.lo) {
-            Some(taken) => self.objective.corner_taking(region, taken, limit),
+            Some(taken) => self.objective.corner_taking(&self.greatest(region), taken, limit),
             None => Corner::Nothing,
         }
     }
-    fn strength(&self, value: Value, worst: Value) -> f64 {
-        self.objective.strength(value, worst)
+    fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
+        let Some(taken) = self.taken(&region.lo) else { return f64::INFINITY };
+        self.objective.guess_taking(&self.greatest(region), taken, like) / (worst.first as f64).max(1.0)
     }
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
         match self.taken(point) {

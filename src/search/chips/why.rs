@@ -26,6 +26,8 @@ use crate::units::Power;
 
 use super::ChipPoint;
 use super::ChipRegion;
+use super::KeptChip;
+use super::corners::Greatest;
 use super::evaluator::ChipEvaluator;
 use super::near::NearFigure;
 use super::near::Nearly;
@@ -159,6 +161,12 @@ pub struct WithBudget<'a> {
     pub budget: Budget,
 }
 
+impl WithBudget<'_> {
+    fn greatest(&self, region: &ChipRegion) -> Greatest {
+        Greatest::of(self.objective.evaluator.setup, region, |point| self.fits(point))
+    }
+}
+
 impl BoxProblem<N_CHIP_KNOBS> for WithBudget<'_> {
     type Found = Vec<Chosen>;
 
@@ -182,10 +190,15 @@ impl BoxProblem<N_CHIP_KNOBS> for WithBudget<'_> {
         self.objective.bound(region)
     }
     fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
-        self.objective.corner(region, limit)
+        match self.objective.footprint(&region.lo) {
+            Some(taken) => self.objective.corner_taking(&self.greatest(region), taken, limit),
+            None => Corner::Nothing,
+        }
     }
-    fn strength(&self, value: Value, worst: Value) -> f64 {
-        self.objective.strength(value, worst)
+    fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
+        let Some(taken) = self.objective.footprint(&region.lo) else { return f64::INFINITY };
+        let guess = self.objective.guess_taking(&self.greatest(region), taken, like);
+        guess / (worst.first as f64).max(1.0)
     }
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
         self.objective.evaluate(point, limit)
@@ -229,12 +242,12 @@ impl BoxProblem<N_CHIP_KNOBS> for NoWorse<'_> {
     }
     fn corner(&self, region: &ChipRegion, _: Option<Value>) -> Corner {
         match self.objective.corner(region, Some(self.asked())) {
-            Corner::Least(value) if value.first <= self.limit => Corner::Least(value),
-            _ => Corner::Nothing,
+            Corner::Reached(value) => Corner::Reached(value),
+            Corner::Beyond | Corner::Nothing => Corner::Nothing,
         }
     }
-    fn strength(&self, value: Value, _: Value) -> f64 {
-        value.first as f64 / (self.limit as f64).max(1.0)
+    fn guess(&self, region: &ChipRegion, like: &KeptChip, _: Value) -> f64 {
+        self.objective.guess(region, like, self.asked())
     }
     fn evaluate(&self, point: &ChipPoint, _: Option<Value>) -> Evaluation<Vec<Chosen>> {
         match self.objective.evaluate(point, Some(self.asked())) {

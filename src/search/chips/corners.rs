@@ -1,0 +1,149 @@
+//! What is known of the greatest corner of boxes: asked for several limits, each time only as far as that
+//! limit needs.
+
+use super::ChipPoint;
+use super::ChipRegion;
+use super::setup::ChipSetup;
+use crate::strategy::Corner;
+use crate::strategy::Reach;
+use crate::units::Time;
+
+/// The greatest corner of a box: a chip that has as much of every knob as any of the box, and as many lanes in
+/// all as the budget leaves to any of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Greatest {
+    /// The greatest place of every knob.
+    pub point: ChipPoint,
+    /// Lanes of all vector cores together.
+    pub lanes: u64,
+}
+
+/// The places of vector cores and of their lanes among the knobs.
+const CORES: usize = 3;
+const LANES: usize = 4;
+
+impl Greatest {
+    /// Of a single chip.
+    pub fn of_point(setup: &ChipSetup, point: &ChipPoint) -> Self {
+        let value = |knob: usize| setup.grid.values(knob)[usize::from(point[knob])];
+        Self { point: *point, lanes: value(CORES).saturating_mul(value(LANES)) }
+    }
+
+    /// Of a box, where `fits` tells what keeps within the budget: more cores or lanes never do where fewer do
+    /// not, nor does more of anything else.
+    pub fn of(
+        setup: &ChipSetup,
+        region: &ChipRegion,
+        fits: impl Fn(&ChipPoint) -> bool,
+    ) -> Self {
+        let mut most = 0;
+        let mut point = region.lo;
+        // From the fewest cores of the most lanes on: with more cores only fewer lanes fit.
+        point[LANES] = region.hi[LANES];
+        for cores in region.lo[CORES]..=region.hi[CORES] {
+            point[CORES] = cores;
+            while point[LANES] > region.lo[LANES] && !fits(&point) {
+                point[LANES] -= 1;
+            }
+            most = most.max(Self::of_point(setup, &point).lanes);
+        }
+        Self { point: region.hi, lanes: most }
+    }
+}
+
+/// What is known of how long the greatest corner of a box takes at the least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct KnownCorner {
+    /// It takes longer than this.
+    slower: Option<Time>,
+    /// It takes at most this long.
+    reached: Option<Time>,
+    /// It takes exactly this long.
+    least: Option<Time>,
+    /// Nothing fits.
+    nothing: bool,
+}
+
+impl KnownCorner {
+    /// Whether it may take at most `limit`; `None` where that is not known.
+    pub fn within(&self, limit: Time) -> Option<Reach> {
+        if self.nothing {
+            return Some(Reach::Nothing);
+        }
+        if self.slower.is_some_and(|known| known >= limit) {
+            return Some(Reach::Slower);
+        }
+        self.reached.filter(|&known| known <= limit).map(Reach::Within)
+    }
+
+    /// How long it takes, unless that is longer than `limit`; `None` where that is not known.
+    pub fn least_within(&self, limit: Time) -> Option<Corner> {
+        if self.nothing {
+            return Some(Corner::Nothing);
+        }
+        if self.slower.is_some_and(|known| known >= limit) {
+            return Some(Corner::Slower(limit));
+        }
+        self.least.filter(|&known| known <= limit).map(Corner::Least)
+    }
+
+    /// Takes up what was found for a limit.
+    pub fn learn(&mut self, found: Reach, limit: Time) {
+        match found {
+            Reach::Within(time) => {
+                self.reached = Some(self.reached.map_or(time, |known| known.min(time)));
+            }
+            Reach::Slower => self.slower = self.slower.max(Some(limit)),
+            Reach::Nothing => self.nothing = true,
+        }
+    }
+
+    /// Takes up what was found exactly.
+    pub fn learn_least(&mut self, found: Corner) {
+        match found {
+            Corner::Least(time) => {
+                (self.least, self.reached) = (Some(time), Some(time));
+                self.slower = self.slower.max(time.0.checked_sub(1).map(Time));
+            }
+            Corner::Slower(limit) => self.slower = self.slower.max(Some(limit)),
+            Corner::Nothing => self.nothing = true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_knobs_are_those_of_the_table() {
+        let name = |knob: usize| crate::hardware::chip::CHIP_KNOBS[knob].name;
+        assert_eq!([name(CORES), name(LANES)], ["vector_cores", "vector_width"]);
+    }
+
+    #[test]
+    fn what_is_known_answers_other_limits_and_no_more() {
+        let mut known = KnownCorner::default();
+        assert_eq!(known.within(Time(9)), None);
+        known.learn(Reach::Slower, Time(5));
+        known.learn(Reach::Within(Time(20)), Time(30));
+        assert_eq!(known.within(Time(5)), Some(Reach::Slower));
+        assert_eq!(known.within(Time(6)), None);
+        assert_eq!(known.within(Time(19)), None);
+        assert_eq!(known.within(Time(25)), Some(Reach::Within(Time(20))));
+        assert_eq!(known.least_within(Time(25)), None);
+        known.learn_least(Corner::Least(Time(11)));
+        assert_eq!(known.within(Time(10)), Some(Reach::Slower));
+        assert_eq!(known.within(Time(11)), Some(Reach::Within(Time(11))));
+        assert_eq!(known.least_within(Time(10)), Some(Corner::Slower(Time(10))));
+        assert_eq!(known.least_within(Time(12)), Some(Corner::Least(Time(11))));
+    }
+
+    #[test]
+    fn where_nothing_fits_no_limit_helps() {
+        let mut known = KnownCorner::default();
+        known.learn(Reach::Nothing, Time(3));
+        assert_eq!(known.within(Time(u64::MAX)), Some(Reach::Nothing));
+        assert_eq!(known.least_within(Time(1)), Some(Corner::Nothing));
+    }
+}
