@@ -15,6 +15,7 @@ use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
 use crate::hardware::Design;
 use crate::hardware::HbmBandwidth;
+use crate::hardware::MostLanes;
 use crate::hardware::OffChipTime;
 use crate::hardware::Physics;
 use crate::hardware::Port;
@@ -234,6 +235,47 @@ fn corners_of_searched_chips_bound_every_chip_below_them() {
         compared += usize::from(found[2].is_some());
     }
     assert!(compared > 40, "{compared} pairs fit");
+}
+
+#[test]
+fn corners_with_few_lanes_bound_every_chip_that_has_no_more_of_them() {
+    let mut noise = Noise(0x1A7E5);
+    let (mut compared, mut told_apart) = (0, 0);
+    for _ in 0..120 {
+        let of = instance(&mut noise);
+        // So few lanes that vector work decides.
+        let low = ChipKnobs {
+            vector_cores: noise.of(&[1, 2, 3, 8]),
+            vector_width: noise.of(&[1, 2, 16]),
+            glb_bytes_per_cycle: noise.of(&[512, 2048]),
+            ..properties::example()
+        };
+        let high = ChipKnobs {
+            vector_cores: low.vector_cores * noise.of(&[1, 2, 5]),
+            vector_width: low.vector_width * noise.of(&[1, 3, 64]),
+            clock_mhz: low.clock_mhz + noise.of(&[0, 100]),
+            ..low
+        };
+        let (small, large) = (searched(&low, &of, false), searched(&high, &of, true));
+        let lanes = low.vector_cores * low.vector_width + noise.of(&[0, 0, 1, 7]);
+        let most = MostLanes { lanes, fed_alike: large.physics.vector_local.is_none() };
+        let table = EstimateTable::new(large.terms.options);
+        let planner = Planner { terms: &large.terms, training: &large.training, table: &table };
+        let bound = planner.bound_on(&large.chip);
+        let corner = |chip: &Accelerator| match planner.corner(chip, &bound, None) {
+            Corner::Least(time) => Some(time),
+            Corner::Slower(_) | Corner::Nothing => None,
+        };
+        let (all, few) = (corner(&large.chip), corner(&large.chip.clone().with_most_lanes(most)));
+        let smaller = Planner { terms: &small.terms, training: &small.training, table: &table };
+        let Some(exact) = smaller.best_on(&small.chip) else { continue };
+        let exact = exact.chosen.standing.time;
+        assert!(few.is_some_and(|few| few <= exact), "{lanes} lanes: {few:?} is above {exact:?}");
+        assert!(all <= few, "fewer lanes are never faster");
+        compared += 1;
+        told_apart += usize::from(all < few);
+    }
+    assert!(compared > 50 && told_apart > 20, "{compared} fit, {told_apart} differ");
 }
 
 #[test]
