@@ -69,8 +69,10 @@ impl<'a> OperatorSums<'a> {
     pub fn corner(&self, chip: &Accelerator) -> Option<Time> {
         let cluster = &self.terms.cluster;
         let least = |op: &Op| {
-            let alone = self.table.least(op, chip, cluster, (Use::Alone, Closeness::Together)).ok()?;
-            let spread = self.table.least(op, chip, cluster, (Use::Spread, Closeness::Together)).ok()?;
+            let alone =
+                self.table.least(op, chip, cluster, (Use::Alone, Closeness::Together)).ok()?;
+            let spread =
+                self.table.least(op, chip, cluster, (Use::Spread, Closeness::Together)).ok()?;
             Some(alone.min(spread).time)
         };
         Some(saturated(self.sum(|op| Some(u128::from(least(op)?.0)))?))

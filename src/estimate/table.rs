@@ -296,10 +296,7 @@ impl EstimateTable {
         let (unbounded, cost) = self.settle(matmul, homes, spec, &bare, known)?;
         let cost = MatmulCost::of(&cost);
         let mut shard = shard.write().expect(lost);
-        let entry = shard.entry(key).or_insert_with(|| Remembered {
-            unbounded,
-            found: Vec::new(),
-        });
+        let entry = shard.entry(key).or_insert_with(|| Remembered { unbounded, found: Vec::new() });
         entry.unbounded = entry.unbounded.or(unbounded);
         if entry.at(spec.hbm).is_none() {
             entry.found.push((spec.hbm, cost));

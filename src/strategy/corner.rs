@@ -55,11 +55,10 @@ impl Planner<'_> {
     pub fn corner(&self, chip: &Accelerator, bound: &SpaceBound, limit: Option<Time>) -> Corner {
         let (roofline, found) = self.search_corner(chip, bound, limit.into());
         match (roofline, found, limit) {
-            (None, ..) => Corner::Nothing,
+            (None, ..) | (Some(_), None, None) => Corner::Nothing,
             // What hides more on slower chips may be below what rooflines say of all of them.
             (Some(roofline), Some(time), _) => Corner::Least(time.max(roofline)),
             (Some(_), None, Some(limit)) => Corner::Slower(limit),
-            (Some(_), None, None) => Corner::Nothing,
         }
     }
 

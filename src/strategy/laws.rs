@@ -324,7 +324,8 @@ fn no_operator_and_no_pass_is_below_its_least_on_a_larger_chip() {
                         assert!(least.hbm <= cost.hbm, "{told}: {}", op.name);
                         assert!(least.glb_read <= cost.glb_read, "{told}: {}", op.name);
                         assert!(least.glb_written <= cost.glb_written, "{told}: {}", op.name);
-                        let alone = table.least(op, on.0, on.1, (Use::Alone, closeness)).unwrap().time;
+                        let alone =
+                            table.least(op, on.0, on.1, (Use::Alone, closeness)).unwrap().time;
                         assert!(least.time.min(alone) <= cost.time, "{told}: {}", op.name);
                         lost += usize::from(least.time < cost.time);
                     }

@@ -84,9 +84,11 @@ impl FastestTable {
         let (key, shard) = self.place(matmul, homes, &timeless(spec));
         let beside = (spec.hbm, spec.clock);
         let same = |known: &&(Bandwidth, Frequency, u64)| (known.0, known.1) == beside;
-        let known = shard.read().expect(LOST).get(&key).and_then(|known| {
-            known.beside.iter().find(same).map(|&(.., cycles)| cycles)
-        });
+        let known = shard
+            .read()
+            .expect(LOST)
+            .get(&key)
+            .and_then(|known| known.beside.iter().find(same).map(|&(.., cycles)| cycles));
         if known.is_some() {
             return known;
         }
@@ -104,7 +106,8 @@ impl FastestTable {
     pub fn floor(&self, matmul: &Matmul, homes: Homes, spec: &CoreSpec) -> Option<(u64, u64)> {
         let bare = timeless(spec);
         // Buffers and ports decide no compute, arrays no traffic.
-        let of_arrays = CoreSpec { local: NONE, local_port: PORT, glb: NONE, glb_port: PORT, ..bare };
+        let of_arrays =
+            CoreSpec { local: NONE, local_port: PORT, glb: NONE, glb_port: PORT, ..bare };
         let of_buffer = CoreSpec {
             count: 1,
             width: 1,
@@ -114,16 +117,17 @@ impl FastestTable {
             glb_port: PORT,
             ..bare
         };
-        let remembered = |tables: &[RwLock<Map<Key, u64>>], spec: &CoreSpec, find: &dyn Fn() -> _| {
-            let key = self.key(matmul, homes, spec);
-            let table = &tables[shard_of(key)];
-            let known = table.read().expect(LOST).get(&key).copied();
-            known.or_else(|| {
-                let found: u64 = find()?;
-                table.write().expect(LOST).insert(key, found);
-                Some(found)
-            })
-        };
+        let remembered =
+            |tables: &[RwLock<Map<Key, u64>>], spec: &CoreSpec, find: &dyn Fn() -> _| {
+                let key = self.key(matmul, homes, spec);
+                let table = &tables[shard_of(key)];
+                let known = table.read().expect(LOST).get(&key).copied();
+                known.or_else(|| {
+                    let found: u64 = find()?;
+                    table.write().expect(LOST).insert(key, found);
+                    Some(found)
+                })
+            };
         let compute = remembered(&self.compute, &of_arrays, &|| least_compute(matmul, &of_arrays))?;
         let carried = remembered(&self.carried, &of_buffer, &|| {
             SCRATCH.with_borrow_mut(|scratch| least_carried(matmul, homes, &of_buffer, scratch))

@@ -125,7 +125,7 @@ impl BoxProblem<N> for Grid {
     fn guess(&self, region: &Region<N>, like: &Kept<N, ()>, worst: Value) -> f64 {
         // Off by up to a quarter in both directions: a guess decides no answer.
         let most = self.knobs(&region.hi);
-        let off = 750 + (most.iter().sum::<u64>() * 131 + like.value.first as u64) % 500;
+        let off = 750 + (most.iter().sum::<u64>() * 131 + u64::from(like.point[0])) % 500;
         let time = Self::roofline(most) * u128::from(off) / 1000;
         let value = self.value(time, self.knobs(&region.lo));
         match self.objective {

@@ -31,11 +31,7 @@ impl Greatest {
 
     /// Of a box, where `fits` tells what keeps within the budget: more cores or lanes never do where fewer do
     /// not, nor does more of anything else.
-    pub fn of(
-        setup: &ChipSetup,
-        region: &ChipRegion,
-        fits: impl Fn(&ChipPoint) -> bool,
-    ) -> Self {
+    pub fn of(setup: &ChipSetup, region: &ChipRegion, fits: impl Fn(&ChipPoint) -> bool) -> Self {
         let mut most = 0;
         let mut point = region.lo;
         // From the fewest cores of the most lanes on: with more cores only fewer lanes fit.

@@ -225,8 +225,7 @@ impl<'a> ChipEvaluator<'a> {
         known.unwrap_or_else(|| {
             let Some(chip) = self.greatest_chip(greatest) else { return Corner::Nothing };
             let planner = self.planner(model, &greatest.point);
-            let found =
-                planner.corner(&chip, self.bound_of(model, &greatest.point), Some(limit));
+            let found = planner.corner(&chip, self.bound_of(model, &greatest.point), Some(limit));
             lock().entry((model, *greatest)).or_default().learn_least(found);
             found
         })

@@ -131,7 +131,9 @@ impl BoxProblem<N_CHIP_KNOBS> for Nearly<'_> {
 
     fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
         match self.figure(&region.lo) {
-            Some(figure) if figure < worst.first => self.objective.guess(region, like, self.asked()),
+            Some(figure) if figure < worst.first => {
+                self.objective.guess(region, like, self.asked())
+            }
             _ => f64::INFINITY,
         }
     }

@@ -87,9 +87,8 @@ impl ByObjective<'_> {
             let longest = limit.map(|limit| self.judge.longest(limit, at, &standings, taken));
             // Where even the least of everything is slower, nothing is looked for exactly.
             let greatest = Greatest::of_point(self.evaluator.setup, point);
-            let is_slower = |longest: Time| {
-                self.evaluator.reach(model, &greatest, longest) == Reach::Slower
-            };
+            let is_slower =
+                |longest: Time| self.evaluator.reach(model, &greatest, longest) == Reach::Slower;
             if longest.is_some_and(is_slower) {
                 return Timed::Beyond;
             }
@@ -125,9 +124,8 @@ impl ByObjective<'_> {
         };
         let limit = limit.map(|limit| better_than(limit, taken));
         for (at, &model) in self.models.iter().enumerate() {
-            let longest = limit.map_or(Time(u64::MAX), |limit| {
-                self.judge.longest(limit, at, &standings, taken)
-            });
+            let longest = limit
+                .map_or(Time(u64::MAX), |limit| self.judge.longest(limit, at, &standings, taken));
             // With the others at their rooflines this one may be quick enough; then, of several, its exact
             // time tells what is left for them.
             match self.evaluator.reach(model, greatest, longest) {
@@ -184,7 +182,11 @@ impl ByObjective<'_> {
 /// The worst first figure with which what takes at least so much is better than a limit: of equals the
 /// smaller die is.
 fn better_than(limit: Value, taken: Footprint) -> u128 {
-    if u128::from(taken.area.0) < limit.second { limit.first } else { limit.first.saturating_sub(1) }
+    if u128::from(taken.area.0) < limit.second {
+        limit.first
+    } else {
+        limit.first.saturating_sub(1)
+    }
 }
 
 enum Timed {

@@ -184,7 +184,8 @@ impl BoxProblem<N_CHIP_KNOBS> for Reassumed<'_> {
     }
     fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
         let Some(taken) = self.taken(&region.lo) else { return f64::INFINITY };
-        self.objective.guess_taking(&self.greatest(region), taken, like) / (worst.first as f64).max(1.0)
+        self.objective.guess_taking(&self.greatest(region), taken, like)
+            / (worst.first as f64).max(1.0)
     }
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
         match self.taken(point) {
