@@ -168,10 +168,7 @@ impl SpaceBound {
     ) -> Option<u64> {
         let memory = self.memories.iter().position(|&size| size == chip.design().hbm)?;
         let bound = &self.divisions[variant.division];
-        let mut times = LayerTimes::default();
-        for (kind, layer) in profile.kinds.iter().enumerate() {
-            bound.count(&mut times, kind, [layer.forward as f64, layer.backward as f64]);
-        }
+        let times = bound.profiled_times(profile);
         bound.pipelines[memory][variant.place].2.least_time(times)
     }
 
@@ -184,10 +181,7 @@ impl SpaceBound {
     ) -> Option<u64> {
         let memory = self.memories.iter().position(|&size| size == chip.design().hbm)?;
         let bound = &self.divisions[division];
-        let mut times = LayerTimes::default();
-        for (kind, layer) in profile.kinds.iter().enumerate() {
-            bound.count(&mut times, kind, [layer.forward as f64, layer.backward as f64]);
-        }
+        let times = bound.profiled_times(profile);
         let own = bound.pipelines[memory].iter().filter(|(of, ..)| *of == sharded);
         own.filter_map(|(.., pipeline)| pipeline.least_time(times)).min()
     }
@@ -263,6 +257,15 @@ impl DivisionBound {
             let forward = forward.least_time(rates, scratch);
             let backward = backward.least_time(rates, scratch);
             self.count(&mut times, kind, [forward, backward]);
+        }
+        times
+    }
+
+    /// What the layers take where they take what a profile says.
+    fn profiled_times(&self, profile: &Profile) -> LayerTimes {
+        let mut times = LayerTimes::default();
+        for (kind, layer) in profile.kinds.iter().enumerate() {
+            self.count(&mut times, kind, [layer.forward as f64, layer.backward as f64]);
         }
         times
     }
