@@ -25,11 +25,12 @@ pub fn model_alone(model: usize) -> String {
 /// The reason of a box that was not looked at.
 pub const OPEN: &str = "open";
 
-/// The heading: what is proved, why, by which value and which tie, and both ends of every knob.
+/// The heading: what is proved, why, by which value, which tie and which place, and both ends
+/// of every knob.
 pub fn columns() -> Vec<String> {
     let ends =
         CHIP_KNOBS.iter().flat_map(|knob| ["from", "to"].map(|end| format!("{}_{end}", knob.name)));
-    ["proves", "why", "value", "tie"].into_iter().map(str::to_owned).chain(ends).collect()
+    ["proves", "why", "value", "tie", "place"].into_iter().map(str::to_owned).chain(ends).collect()
 }
 
 /// Writes all boxes: those of the objective, of each model alone, of each near-winner.
@@ -78,8 +79,8 @@ fn row(
 ) -> io::Result<()> {
     write!(out, "{proves},{why},")?;
     match value {
-        Some(Value { first, second }) => write!(out, "{first},{second}")?,
-        None => write!(out, ",")?,
+        Some(Value { first, second, place }) => write!(out, "{first},{second},{place}")?,
+        None => write!(out, ",,")?,
     }
     for [from, to] in ends(&setup.grid, region) {
         write!(out, ",{from},{to}")?;

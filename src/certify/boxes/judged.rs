@@ -215,7 +215,7 @@ impl Judging<'_> {
             models: (0..self.question.setup.models.len()).collect(),
             budget: self.question.setup.request.space.budget(),
             near: Some((Some(near.least), limit)),
-            worst: figure.map(|first| Value { first, second: worth }),
+            worst: figure.map(|first| Value { first, second: worth, place: self.place(&point) }),
             kept: vec![point],
         })
     }
@@ -236,8 +236,8 @@ impl Judging<'_> {
             models: vec![model],
             budget: self.question.setup.request.space.budget(),
             near: None,
-            // Of equal values, the area of the one that is kept is not told.
-            worst: found.then_some(Value { first, second: 0 }),
+            // Of equal values, the area and the place of the one that is kept are not told.
+            worst: found.then_some(Value { first, second: 0, place: 0 }),
             kept: Vec::new(),
         }
     }
@@ -272,7 +272,7 @@ impl Judging<'_> {
             .footprint(judge.objective, &point)
             .ok_or_else(|| FalseClaim::new("entry.chip", "a chip", "one that cannot be made"))?;
         let merit = judge.merit(&standings, taken, Certainty::Fact);
-        Ok(Value { first: merit.value, second: merit.area })
+        Ok(Value { first: merit.value, second: merit.area, place: self.place(&point) })
     }
 
     /// How every model does on a told chip, rebuilt from its plan.
@@ -358,7 +358,8 @@ impl Judging<'_> {
             .collect();
         let taken = self.footprint(claim.judge.objective, &region.lo)?;
         let merit = claim.judge.merit(&standings?, taken, Certainty::Bound);
-        let worth = Value { first: merit.value, second: merit.area };
+        let place = self.place(&region.lo);
+        let worth = Value { first: merit.value, second: merit.area, place };
         match claim.near {
             None => Some(worth),
             Some((figure, limit)) => {
@@ -367,7 +368,7 @@ impl Judging<'_> {
                 let near = match figure {
                     Some(figure) => {
                         let first = self.figure(figure, &region.lo)?;
-                        Value { first, second: worth.first }
+                        Value { first, second: worth.first, place }
                     }
                     None => worth,
                 };
@@ -445,6 +446,7 @@ impl Judging<'_> {
                 let tie =
                     bound.is_none_or(|bound| claim.near.is_some() || bound.second == value.second);
                 require(tie, row.claim("tie"), value.second, "another area")?;
+                self.stands_there(row, value)?;
                 Ok(false)
             }
             Why::Corner(_) | Why::CornerNothing => {
@@ -470,9 +472,25 @@ impl Judging<'_> {
                     let above = value.first as f64 >= least as f64 * (1.0 - BOUND);
                     require(above, row.claim("value"), value.first, format!("at least {least}"))?;
                 }
+                if let Why::Evaluated(value) = why {
+                    self.stands_there(row, value)?;
+                }
                 Ok(true)
             }
         }
+    }
+
+    /// Whether the value of a box names the place of its least chip.
+    fn stands_there(&self, row: &Row, value: Value) -> Verdict {
+        let place = self.place(&row.region.lo);
+        require(value.place == place, row.claim("place"), value.place, place)
+    }
+
+    /// How many chips of the grid come before a chip: all with less of its first knob, and so on.
+    fn place(&self, point: &ChipPoint) -> u128 {
+        let lens = self.question.setup.grid.lens().map(u128::from);
+        let after = |knob: usize| lens[knob + 1..].iter().product::<u128>();
+        point.iter().enumerate().map(|(knob, &at)| u128::from(at) * after(knob)).sum()
     }
 
     /// Whether exact times bound boxes.

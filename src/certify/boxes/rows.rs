@@ -48,7 +48,7 @@ fn row(grid: &ChipGrid, cells: &[String], line: usize) -> Result<Row, FalseClaim
         return Err(wrong("cells", &cells.len().to_string(), &whole.to_string()));
     }
     let mut region = ChipRegion::point([0; CHIP_KNOBS.len()]);
-    for (knob, ends) in cells[4..].chunks(2).enumerate() {
+    for (knob, ends) in cells[5..].chunks(2).enumerate() {
         let place = |text: &str| {
             let value = text.parse::<u64>().ok();
             let found = value.and_then(|value| grid.values(knob).binary_search(&value).ok());
@@ -65,10 +65,10 @@ fn row(grid: &ChipGrid, cells: &[String], line: usize) -> Result<Row, FalseClaim
         }
     }
     let number = |text: &str| text.parse::<u128>().ok();
-    let value = match (number(&cells[2]), number(&cells[3])) {
-        (Some(first), Some(second)) => Some(Value { first, second }),
-        _ if cells[2].is_empty() && cells[3].is_empty() => None,
-        _ => return Err(wrong("value", &format!("{},{}", cells[2], cells[3]), "no value")),
+    let value = match [2, 3, 4].map(|at| number(&cells[at])) {
+        [Some(first), Some(second), Some(place)] => Some(Value { first, second, place }),
+        _ if cells[2..5].iter().all(String::is_empty) => None,
+        _ => return Err(wrong("value", &cells[2..5].join(","), "no value")),
     };
     let why = match cells[1].as_str() {
         OPEN => None,

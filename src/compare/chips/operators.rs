@@ -100,7 +100,7 @@ impl<'a> OperatorsAlone<'a> {
         let setup = self.evaluator.setup;
         let taken = setup.footprint(&setup.knobs(least))?;
         let merit = self.judge.merit(standings, taken, certainty);
-        Some(Value { first: merit.value, second: merit.area })
+        Some(Value { first: merit.value, second: merit.area, place: self.place(least) })
     }
 }
 

@@ -115,9 +115,10 @@ fn better<const N: usize, P: BoxProblem<N>>(
                 Evaluation::Beyond | Evaluation::Nothing => None,
             })
             .collect();
-        let best = found.into_iter().flatten().reduce(|best, next| {
-            if (next.value, next.point) < (best.value, best.point) { next } else { best }
-        });
+        let best = found
+            .into_iter()
+            .flatten()
+            .reduce(|best, next| if next.value < best.value { next } else { best });
         if best.as_ref().is_some_and(|best| best.value < value) {
             return best;
         }

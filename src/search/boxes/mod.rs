@@ -25,6 +25,7 @@ pub use problem::Value;
 pub use problem::Why;
 pub use region::Point;
 pub use region::Region;
+pub use region::place;
 pub use shrink::trimmed;
 pub use walk::BoxWalk;
 pub use walk::Kept;

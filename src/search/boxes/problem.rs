@@ -2,15 +2,19 @@
 
 use super::region::Point;
 use super::region::Region;
+use super::region::place;
 use super::walk::Kept;
 
-/// How good a point is; less is better, the second figure decides among equals of the first.
+/// How good a point is; less is better, each figure decides among equals of those before it. No two points of a
+/// grid are equal, so that what is best does not depend on who looks for it, or in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Value {
     /// What is made as small as possible.
     pub first: u128,
     /// What decides among equals.
     pub second: u128,
+    /// What decides among equals of both: the place of a point in its grid, of a box the least of its places.
+    pub place: u128,
 }
 
 /// What is known of one point.
@@ -51,6 +55,11 @@ pub trait BoxProblem<const N: usize>: Sync {
 
     /// How many values each knob has.
     fn lens(&self) -> [u16; N];
+
+    /// How many points of the grid come before a point; of a box its least corner has the fewest.
+    fn place(&self, point: &Point<N>) -> u128 {
+        place(self.lens(), point)
+    }
 
     /// The knobs along which exact values at the greatest corner bound a box.
     fn proved(&self) -> [bool; N];

@@ -3,6 +3,15 @@
 /// A point of a grid: for each knob, the place of its value in an ascending list.
 pub type Point<const N: usize> = [u16; N];
 
+/// How many points come before a point in a grid whose knobs have so many values each, where the last knob turns
+/// first; of the points of a box its least corner comes first.
+pub fn place<const N: usize>(lens: [u16; N], point: &Point<N>) -> u128 {
+    let knobs = lens.into_iter().zip(point);
+    knobs.fold(0, |before, (len, &at)| {
+        before.saturating_mul(u128::from(len)).saturating_add(u128::from(at))
+    })
+}
+
 /// All points between two corners, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Region<const N: usize> {
@@ -77,6 +86,15 @@ impl<const N: usize> Region<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_count_points_from_the_first_to_the_last() {
+        let lens = [2, 1, 3];
+        let points = (0..2).flat_map(|a| (0..3).map(move |c| [a, 0, c]));
+        assert!(points.map(|point| place(lens, &point)).eq(0..6));
+        let most = place([u16::MAX; 10], &[u16::MAX - 1; 10]);
+        assert_eq!(most, u128::MAX);
+    }
 
     #[test]
     fn the_parts_of_a_box_hold_its_points() {

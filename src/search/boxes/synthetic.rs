@@ -30,9 +30,9 @@ enum Kind {
     Time,
     /// Time x cost.
     Cost,
-    /// Area of what takes at most so long.
+    /// Area, in coarse steps, of what takes at most so long.
     AreaWithin(u128),
-    /// Time, with a few values only, so that many are equal.
+    /// Time, with a few values only, as areas have, so that many are equal.
     Coarse,
 }
 
@@ -67,12 +67,14 @@ impl Grid {
         40 + Self::area(knobs) * 2 + u128::from(knobs[2])
     }
 
-    fn value(&self, time: u128, least: [u64; N]) -> Value {
+    fn value(&self, time: u128, least: &Point<N>) -> Value {
+        let (place, least) = (self.place(least), self.knobs(least));
         let area = Self::area(least);
         match self.objective {
-            Kind::Time | Kind::Coarse => Value { first: time, second: area },
-            Kind::Cost => Value { first: time * Self::cost(least), second: area },
-            Kind::AreaWithin(_) => Value { first: area, second: time },
+            Kind::Time => Value { first: time, second: area, place },
+            Kind::Coarse => Value { first: time, second: area / 40, place },
+            Kind::Cost => Value { first: time * Self::cost(least), second: area, place },
+            Kind::AreaWithin(_) => Value { first: area / 25, second: time, place },
         }
     }
 
@@ -80,8 +82,8 @@ impl Grid {
         matches!(self.objective, Kind::AreaWithin(limit) if time > limit)
     }
 
-    /// The best value of all, one by one.
-    fn exhaustive(&self) -> Vec<Value> {
+    /// All points that will do, the best first.
+    fn exhaustive(&self) -> Vec<(Value, Point<N>)> {
         let whole = Region::whole(self.lens());
         let mut points = vec![[0; N]];
         for knob in 0..N {
@@ -94,11 +96,11 @@ impl Grid {
             });
             points = extended.collect();
         }
-        let mut values: Vec<Value> = points
+        let mut values: Vec<(Value, Point<N>)> = points
             .iter()
             .filter(|point| self.fits(point))
             .filter_map(|point| match self.evaluate(point, None) {
-                Evaluation::Found(value, ()) => Some(value),
+                Evaluation::Found(value, ()) => Some((value, *point)),
                 _ => None,
             })
             .collect();
@@ -127,7 +129,7 @@ impl BoxProblem<N> for Grid {
         let most = self.knobs(&region.hi);
         let off = 750 + (most.iter().sum::<u64>() * 131 + u64::from(like.point[0])) % 500;
         let time = Self::roofline(most) * u128::from(off) / 1000;
-        let value = self.value(time, self.knobs(&region.lo));
+        let value = self.value(time, &region.lo);
         match self.objective {
             Kind::AreaWithin(limit) => value.second as f64 / limit as f64,
             _ => value.first as f64 / worst.first as f64,
@@ -144,7 +146,7 @@ impl BoxProblem<N> for Grid {
         let most = self.knobs(&region.hi);
         let time = Self::roofline(most);
         (most[2] >= self.least_bandwidth && !self.is_too_slow(time))
-            .then(|| self.value(time, self.knobs(&region.lo)))
+            .then(|| self.value(time, &region.lo))
     }
     fn corner(&self, region: &Region<N>, limit: Option<Value>) -> Corner {
         let most = self.knobs(&region.hi);
@@ -152,7 +154,7 @@ impl BoxProblem<N> for Grid {
         if most[2] < self.least_bandwidth || self.is_too_slow(time) {
             return Corner::Nothing;
         }
-        let value = self.value(time, self.knobs(&region.lo));
+        let value = self.value(time, &region.lo);
         if limit.is_some_and(|limit| value >= limit) {
             Corner::Beyond
         } else {
@@ -165,7 +167,7 @@ impl BoxProblem<N> for Grid {
         if knobs[2] < self.least_bandwidth || self.is_too_slow(time) {
             return Evaluation::Nothing;
         }
-        let value = self.value(time, knobs);
+        let value = self.value(time, point);
         if limit.is_some_and(|limit| value >= limit) {
             return Evaluation::Beyond;
         }
@@ -217,7 +219,8 @@ proptest! {
     #[test]
     fn boxes_find_what_looking_at_every_point_finds(grid in grids(), top in 1..4_usize) {
         let walked = walk(&grid, Region::whole(grid.lens()), (top, Vec::new()), "grid", &());
-        let found: Vec<Value> = walked.kept.iter().map(|kept| kept.value).collect();
+        let found: Vec<(Value, Point<N>)> =
+            walked.kept.iter().map(|kept| (kept.value, kept.point)).collect();
         let all = grid.exhaustive();
         prop_assert_eq!(&found, &all[..all.len().min(top)]);
         prop_assert!(walked.complete());
@@ -234,8 +237,8 @@ proptest! {
         let (low, high) = whole.split(knob, whole.hi[knob] / 2);
         let walk = |region| walk(&grid, region, (1, Vec::new()), "part", &());
         let (low, high, all) = (walk(low), walk(high), walk(whole));
-        let best = low.kept.iter().chain(&high.kept).map(|kept| kept.value).min();
-        prop_assert_eq!(best, all.kept.first().map(|kept| kept.value));
+        let best = low.kept.iter().chain(&high.kept).min_by_key(|kept| kept.value);
+        prop_assert_eq!(best, all.kept.first());
         let joined: Vec<_> = low.closed.into_iter().chain(high.closed).collect();
         prop_assert!(tile(&grid, &joined));
     }

@@ -38,7 +38,7 @@ pub struct Kept<const N: usize, F> {
 /// Where a walk ended.
 #[derive(Clone, Debug)]
 pub struct BoxWalk<const N: usize, F> {
-    /// The best points, the best first; of equals the first that was met.
+    /// The best points, the best first.
     pub kept: Vec<Kept<N, F>>,
     /// Boxes that tile the one that was walked, but for those that are open, in the order of their
     /// corners.
@@ -101,7 +101,7 @@ pub fn walk<const N: usize, P: BoxProblem<N>>(
         }
     }
     let stops = || observer.stops();
-    let first = best.kept.first_key_value().map(|((value, _), (point, _))| (*point, *value));
+    let first = best.kept.first_key_value().map(|(value, (point, _))| (*point, *value));
     for met in climb(problem, region, first, &stops) {
         best.learn(met);
     }
@@ -132,14 +132,14 @@ pub fn walk<const N: usize, P: BoxProblem<N>>(
             }
             for region in done.rest {
                 number += 1;
-                let least = Some(done.least.unwrap_or(Value { first: 0, second: 0 }));
+                let least = Some(done.least.unwrap_or(Value { first: 0, second: 0, place: 0 }));
                 heap.push(Open { least, number, region });
             }
         }
         observer.evaluated(what, heap.len());
     }
     let kept = best.kept.into_iter();
-    let kept = kept.map(|((value, _), (point, found))| Kept { point, value, found });
+    let kept = kept.map(|(value, (point, found))| Kept { point, value, found });
     closed.sort_unstable_by_key(|closed| closed.region);
     let mut open: Vec<_> = heap.into_iter().map(|open| (open.region, open.least)).collect();
     open.sort_unstable();
@@ -266,8 +266,7 @@ impl<const N: usize, F> Known<N, F> {
 /// The best points so far.
 struct Best<const N: usize, F> {
     top: usize,
-    /// By value, of equals in the order in which they were met.
-    kept: BTreeMap<(Value, usize), (Point<N>, F)>,
+    kept: BTreeMap<Value, (Point<N>, F)>,
 }
 
 impl<const N: usize, F> Best<N, F> {
@@ -277,7 +276,7 @@ impl<const N: usize, F> Best<N, F> {
         F: Clone,
     {
         let first = self.kept.first_key_value();
-        let like = first.map(|((value, _), (point, found))| Kept {
+        let like = first.map(|(value, (point, found))| Kept {
             point: *point,
             value: *value,
             found: found.clone(),
@@ -288,17 +287,14 @@ impl<const N: usize, F> Best<N, F> {
     /// What a point must be better than; `None` while fewer are kept than wanted.
     fn worst(&self) -> Option<Value> {
         let full = self.kept.len() == self.top;
-        self.kept.last_key_value().filter(|_| full).map(|((value, _), _)| *value)
+        self.kept.last_key_value().filter(|_| full).map(|(value, _)| *value)
     }
 
     fn learn(&mut self, Met { point, value, found }: Met<N, F>) {
-        let is_known = self.kept.values().any(|(known, _)| *known == point);
-        if is_known || self.worst().is_some_and(|worst| value >= worst) {
+        if self.worst().is_some_and(|worst| value >= worst) {
             return;
         }
-        let equals = self.kept.range((value, 0)..=(value, usize::MAX));
-        let place = equals.last().map_or(0, |((_, place), _)| place + 1);
-        self.kept.insert((value, place), (point, found));
+        self.kept.insert(value, (point, found));
         if self.kept.len() > self.top {
             self.kept.pop_last();
         }

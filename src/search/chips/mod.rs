@@ -28,6 +28,7 @@ pub use facts::limits;
 pub use near::NearFigure;
 pub use near::Nearly;
 pub use objective::ByObjective;
+pub use objective::Least;
 pub use outcome::Binding;
 pub use outcome::BoxProof;
 pub use outcome::ByObjectiveOther;

@@ -72,12 +72,13 @@ impl Nearly<'_> {
 
     /// The value of what takes so much and is worth so much; `None` where that will not do.
     fn value(&self, figure: u128, worth: Value) -> Option<Value> {
-        (worth.first <= self.limit).then_some(Value { first: figure, second: worth.first })
+        let value = Value { first: figure, second: worth.first, place: worth.place };
+        (worth.first <= self.limit).then_some(value)
     }
 
     /// The worst value by the objective that is still asked for.
     fn asked(&self) -> Value {
-        Value { first: self.limit, second: u128::MAX }
+        Value { first: self.limit, second: u128::MAX, place: u128::MAX }
     }
 }
 
@@ -110,12 +111,16 @@ impl BoxProblem<N_CHIP_KNOBS> for Nearly<'_> {
 
     fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
         let Some(figure) = self.figure(&region.lo) else { return Corner::Nothing };
-        let reached = |worth: Value| Corner::Reached(Value { first: figure, second: worth.first });
+        let reached = |worth: Value| {
+            Corner::Reached(Value { first: figure, second: worth.first, place: worth.place })
+        };
         match limit {
             Some(limit) if figure > limit.first => Corner::Beyond,
-            // What takes as much as what is known has to be worth more.
+            // What takes as much as what is known has to be worth more, or as much and come first.
             Some(limit) if figure == limit.first => {
-                let worth = Value { first: limit.second.min(self.limit + 1), second: 0 };
+                let as_much = u128::from(self.place(&region.lo) < limit.place);
+                let worse = limit.second.saturating_add(as_much).min(self.limit.saturating_add(1));
+                let worth = Value { first: worse, second: 0, place: 0 };
                 match self.objective.corner(region, Some(worth)) {
                     Corner::Reached(worth) => reached(worth),
                     Corner::Beyond => Corner::Beyond,
@@ -133,6 +138,10 @@ impl BoxProblem<N_CHIP_KNOBS> for Nearly<'_> {
         match self.figure(&region.lo) {
             Some(figure) if figure < worst.first => {
                 self.objective.guess(region, like, self.asked())
+            }
+            Some(figure) if figure == worst.first => {
+                let asked = Value { first: worst.second.min(self.limit), ..self.asked() };
+                self.objective.guess(region, like, asked)
             }
             _ => f64::INFINITY,
         }

@@ -27,7 +27,8 @@ use super::evaluator::BLIND;
 use super::evaluator::ChipEvaluator;
 use super::evaluator::has_corners;
 
-/// Some models on all chips, compared by one judge; of equals the smaller die wins.
+/// Some models on all chips, compared by one judge; of equals the smaller die wins, of equal dies the
+/// chip that comes first in the grid.
 pub struct ByObjective<'a> {
     /// Who times chips.
     pub evaluator: &'a ChipEvaluator<'a>,
@@ -38,14 +39,19 @@ pub struct ByObjective<'a> {
 }
 
 impl ByObjective<'_> {
-    pub(super) fn footprint(&self, point: &ChipPoint) -> Option<Footprint> {
+    fn footprint(&self, point: &ChipPoint) -> Option<Footprint> {
         let setup = self.evaluator.setup;
         setup.footprint_for(self.judge.objective, &setup.knobs(point))
     }
 
-    fn value(&self, standings: &[Standing], taken: Footprint, certainty: Certainty) -> Value {
-        let merit = self.judge.merit(standings, taken, certainty);
-        Value { first: merit.value, second: merit.area }
+    /// What the least chip of a box takes, and where it stands; `None` where it cannot be made.
+    pub(super) fn least(&self, point: &ChipPoint) -> Option<Least> {
+        Some(Least { taken: self.footprint(point)?, place: self.place(point) })
+    }
+
+    fn value(&self, standings: &[Standing], least: Least, certainty: Certainty) -> Value {
+        let merit = self.judge.merit(standings, least.taken, certainty);
+        Value { first: merit.value, second: merit.area, place: least.place }
     }
 
     /// The greatest corner of a box under the budget of the request.
@@ -107,25 +113,21 @@ impl ByObjective<'_> {
 
 impl ByObjective<'_> {
     /// What no chip of a box can beat, where the least takes so much.
-    pub fn bound_taking(&self, region: &ChipRegion, taken: Footprint) -> Option<Value> {
+    pub fn bound_taking(&self, region: &ChipRegion, least: Least) -> Option<Value> {
         let standings = self.standings(region)?;
-        Some(self.value(&standings, taken, Certainty::Bound))
+        Some(self.value(&standings, least, Certainty::Bound))
     }
 
     /// What the greatest corner says of a box, where the least chip takes so much.
-    pub fn corner_taking(
-        &self,
-        greatest: &Greatest,
-        taken: Footprint,
-        limit: Option<Value>,
-    ) -> Corner {
+    pub fn corner_taking(&self, greatest: &Greatest, least: Least, limit: Option<Value>) -> Corner {
         let Some(mut standings) = self.standings(&ChipRegion::point(greatest.point)) else {
             return Corner::Nothing;
         };
-        let limit = limit.map(|limit| better_than(limit, taken));
+        let limit = limit.map(|limit| better_than(limit, least));
         for (at, &model) in self.models.iter().enumerate() {
-            let longest = limit
-                .map_or(Time(u64::MAX), |limit| self.judge.longest(limit, at, &standings, taken));
+            let longest = limit.map_or(Time(u64::MAX), |limit| {
+                self.judge.longest(limit, at, &standings, least.taken)
+            });
             // With the others at their rooflines this one may be quick enough; then, of several, its exact
             // time tells what is left for them.
             match self.evaluator.reach(model, greatest, longest) {
@@ -139,12 +141,12 @@ impl ByObjective<'_> {
                 Reach::Nothing => return Corner::Nothing,
             }
         }
-        Corner::Reached(self.value(&standings, taken, Certainty::Bound))
+        Corner::Reached(self.value(&standings, least, Certainty::Bound))
     }
 
     /// About what the greatest chip of a box is worth, from how one that is known trains, where the least takes
     /// so much.
-    pub fn guess_taking(&self, greatest: &Greatest, taken: Footprint, like: &KeptChip) -> f64 {
+    pub fn guess_taking(&self, greatest: &Greatest, least: Least, like: &KeptChip) -> f64 {
         let each = self.models.iter().zip(&like.found);
         let standings: Option<Vec<Standing>> = each
             .map(|(&model, chosen)| {
@@ -152,7 +154,7 @@ impl ByObjective<'_> {
                 Some(Standing { time, energy: Energy::ZERO })
             })
             .collect();
-        let value = |standings: Vec<Standing>| self.value(&standings, taken, Certainty::Fact);
+        let value = |standings: Vec<Standing>| self.value(&standings, least, Certainty::Fact);
         standings.map_or(f64::INFINITY, |standings| value(standings).first as f64)
     }
 
@@ -160,16 +162,16 @@ impl ByObjective<'_> {
     pub fn evaluate_taking(
         &self,
         point: &ChipPoint,
-        taken: Footprint,
+        least: Least,
         limit: Option<Value>,
     ) -> Evaluation<Vec<Chosen>> {
-        match self.timed(point, taken, limit) {
+        match self.timed(point, least.taken, limit) {
             Timed::Nothing => Evaluation::Nothing,
             Timed::Beyond => Evaluation::Beyond,
             Timed::Chosen(chosen) => {
                 let standings: Vec<Standing> =
                     chosen.iter().map(|chosen| chosen.standing).collect();
-                let value = self.value(&standings, taken, Certainty::Fact);
+                let value = self.value(&standings, least, Certainty::Fact);
                 if limit.is_some_and(|limit| value >= limit) {
                     return Evaluation::Beyond;
                 }
@@ -179,10 +181,19 @@ impl ByObjective<'_> {
     }
 }
 
-/// The worst first figure with which what takes at least so much is better than a limit: of equals the
-/// smaller die is.
-fn better_than(limit: Value, taken: Footprint) -> u128 {
-    if u128::from(taken.area.0) < limit.second {
+/// The least chip of a box: what none of its chips takes less of, and before which none of them stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Least {
+    /// What it takes.
+    pub taken: Footprint,
+    /// How many chips of the grid come before it.
+    pub place: u128,
+}
+
+/// The worst first figure with which a chip of a box with such a least one may be better than a limit: of equals
+/// the smaller die is, and of equal dies the one that comes first.
+fn better_than(limit: Value, least: Least) -> u128 {
+    if (u128::from(least.taken.area.0), least.place) < (limit.second, limit.place) {
         limit.first
     } else {
         limit.first.saturating_sub(1)
@@ -221,21 +232,21 @@ impl BoxProblem<N_CHIP_KNOBS> for ByObjective<'_> {
     }
 
     fn bound(&self, region: &ChipRegion) -> Option<Value> {
-        self.bound_taking(region, self.footprint(&region.lo)?)
+        self.bound_taking(region, self.least(&region.lo)?)
     }
 
     fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
-        let Some(taken) = self.footprint(&region.lo) else { return Corner::Nothing };
-        self.corner_taking(&self.greatest(region), taken, limit)
+        let Some(least) = self.least(&region.lo) else { return Corner::Nothing };
+        self.corner_taking(&self.greatest(region), least, limit)
     }
 
     fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
-        let Some(taken) = self.footprint(&region.lo) else { return f64::INFINITY };
-        self.guess_taking(&self.greatest(region), taken, like) / (worst.first as f64).max(1.0)
+        let Some(least) = self.least(&region.lo) else { return f64::INFINITY };
+        self.guess_taking(&self.greatest(region), least, like) / (worst.first as f64).max(1.0)
     }
 
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
-        let Some(taken) = self.footprint(point) else { return Evaluation::Nothing };
-        self.evaluate_taking(point, taken, limit)
+        let Some(least) = self.least(point) else { return Evaluation::Nothing };
+        self.evaluate_taking(point, least, limit)
     }
 }

@@ -21,6 +21,7 @@ use super::KeptChip;
 use super::corners::Greatest;
 use super::evaluator::ChipEvaluator;
 use super::objective::ByObjective;
+use super::objective::Least;
 use super::sampled::Sampler;
 use super::setup::ChipSetup;
 
@@ -149,8 +150,10 @@ impl Reassumed<'_> {
         Greatest::of(self.setup, region, |point| self.fits(point))
     }
 
-    fn taken(&self, point: &ChipPoint) -> Option<crate::search::Footprint> {
-        self.setup.footprint_for(self.objective.judge.objective, &self.setup.knobs(point))
+    fn least(&self, point: &ChipPoint) -> Option<Least> {
+        let objective = self.objective.judge.objective;
+        let taken = self.setup.footprint_for(objective, &self.setup.knobs(point))?;
+        Some(Least { taken, place: self.place(point) })
     }
 }
 
@@ -174,22 +177,22 @@ impl BoxProblem<N_CHIP_KNOBS> for Reassumed<'_> {
         grid.budget.allows(&grid.chip(point).chip(&grid.technology), &grid.technology)
     }
     fn bound(&self, region: &ChipRegion) -> Option<Value> {
-        self.objective.bound_taking(region, self.taken(&region.lo)?)
+        self.objective.bound_taking(region, self.least(&region.lo)?)
     }
     fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
-        match self.taken(&region.lo) {
-            Some(taken) => self.objective.corner_taking(&self.greatest(region), taken, limit),
+        match self.least(&region.lo) {
+            Some(least) => self.objective.corner_taking(&self.greatest(region), least, limit),
             None => Corner::Nothing,
         }
     }
     fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
-        let Some(taken) = self.taken(&region.lo) else { return f64::INFINITY };
-        self.objective.guess_taking(&self.greatest(region), taken, like)
+        let Some(least) = self.least(&region.lo) else { return f64::INFINITY };
+        self.objective.guess_taking(&self.greatest(region), least, like)
             / (worst.first as f64).max(1.0)
     }
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
-        match self.taken(point) {
-            Some(taken) => self.objective.evaluate_taking(point, taken, limit),
+        match self.least(point) {
+            Some(least) => self.objective.evaluate_taking(point, least, limit),
             None => Evaluation::Nothing,
         }
     }

@@ -97,7 +97,6 @@ pub fn best_of_samples(
                 }
             })
             .collect();
-        // Of equals the one that was drawn first.
         for one in found.into_iter().flatten() {
             if best.is_none_or(|(known, _)| one.0 < known) {
                 best = Some(one);

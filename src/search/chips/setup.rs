@@ -57,6 +57,9 @@ pub enum NoChip {
         /// What would do.
         enough: String,
     },
+    /// More chips than can be counted.
+    #[error("the space has {0} chips; at most {max} can be told apart: give fewer values", max = u64::MAX)]
+    TooMany(u128),
     /// How long products take is not known.
     #[error("how long products of fp8 take is not modelled; take bf16")]
     Precision,
@@ -79,6 +82,10 @@ impl ChipSetup {
         }
         if request.space.precision != crate::hardware::chip::Precision::Bf16 {
             return Err(NoChip::Precision);
+        }
+        let points = request.space.points();
+        if points > u128::from(u64::MAX) {
+            return Err(NoChip::TooMany(points));
         }
         let grid = ChipGrid::new(&request.space, technology).ok_or(NoChip::Incomplete)?;
         let smallest = grid.chip(&[0; CHIP_KNOBS.len()]).chip(&grid.technology);

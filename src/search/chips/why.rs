@@ -190,14 +190,14 @@ impl BoxProblem<N_CHIP_KNOBS> for WithBudget<'_> {
         self.objective.bound(region)
     }
     fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
-        match self.objective.footprint(&region.lo) {
-            Some(taken) => self.objective.corner_taking(&self.greatest(region), taken, limit),
+        match self.objective.least(&region.lo) {
+            Some(least) => self.objective.corner_taking(&self.greatest(region), least, limit),
             None => Corner::Nothing,
         }
     }
     fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
-        let Some(taken) = self.objective.footprint(&region.lo) else { return f64::INFINITY };
-        let guess = self.objective.guess_taking(&self.greatest(region), taken, like);
+        let Some(least) = self.objective.least(&region.lo) else { return f64::INFINITY };
+        let guess = self.objective.guess_taking(&self.greatest(region), least, like);
         guess / (worst.first as f64).max(1.0)
     }
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
@@ -215,7 +215,7 @@ pub struct NoWorse<'a> {
 
 impl NoWorse<'_> {
     fn asked(&self) -> Value {
-        Value { first: self.limit, second: u128::MAX }
+        Value { first: self.limit, second: u128::MAX, place: u128::MAX }
     }
 }
 
