@@ -121,6 +121,12 @@ fn lies_about_what_is_told_around_a_winner_are_found() {
         assert!(told != outcome, "{what} is no lie");
         assert!(verdict(&told, &boxes, false).is_err(), "{what} is believed");
     }
+    // A chip that was met names another place in the grid.
+    let met = boxes.lines().find(|line| line.starts_with("count within 1 %,evaluated,")).unwrap();
+    let mut cells: Vec<&str> = met.split(',').collect();
+    cells[4] = "99999999";
+    let elsewhere = boxes.replacen(met, &cells.join(","), 1);
+    assert!(verdict(&outcome, &elsewhere, false).is_err(), "another place is believed");
     for word in ["tdp +20 %", "smallest within 1 %", "count within 1 %", "cost-per-token"] {
         let all = boxes.lines().filter(|line| !line.starts_with(&format!("{word},")));
         let without = all.collect::<Vec<_>>().join("\n") + "\n";

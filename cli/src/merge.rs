@@ -9,15 +9,17 @@ use super::Refusal;
 use super::search::in_threads;
 use super::search::program;
 use super::search::show;
+use super::search::show_chips;
 use super::watch::Watch;
 use phaze::store::Start;
 use phaze::store::results::Shelf;
+use phaze::store::shards::merge::Merged;
 use phaze::store::shards::merge::merge;
 
 /// Join the shards of a search into the answer of the whole space, with its proof.
 ///
-/// The answer is that of one search of the whole: facts of shards are taken up, and whatever the
-/// whole asks for besides is evaluated here.
+/// The answer is that of one search of the whole: facts of shards, and of chips their boxes, are taken up,
+/// and whatever the whole asks for besides is evaluated here.
 #[derive(ClapArgs)]
 pub struct Args {
     /// The directories that `phaze search --shard` wrote, all of them
@@ -48,7 +50,16 @@ impl Args {
             eprintln!("interrupted; nothing was written: repeat the command");
             return Ok(Exit::Interrupted);
         };
-        show(&found.outcome, &self.out, self.json)?;
-        Ok(if found.outcome.winner.is_some() { Exit::Done } else { Exit::Negative })
+        let any = match found {
+            Merged::Designs(found) => {
+                show(&found.outcome, &self.out, self.json)?;
+                found.outcome.winner.is_some()
+            }
+            Merged::Chips(found) => {
+                show_chips(&found.outcome, &self.out, self.json)?;
+                found.outcome.winner.is_some()
+            }
+        };
+        Ok(if any { Exit::Done } else { Exit::Negative })
     }
 }

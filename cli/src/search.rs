@@ -24,6 +24,7 @@ use phaze::report;
 use phaze::search::Outcome;
 use phaze::search::Request;
 use phaze::search::Setup;
+use phaze::search::chips::ChipOutcome;
 use phaze::search::chips::ChipSetup;
 use phaze::store::Start;
 use phaze::store::files;
@@ -306,9 +307,12 @@ impl Args {
             let problem = "--plot draws a front of designs, which only the published space has";
             return Err(Refusal::Options(problem.into()));
         }
-        if self.shard.is_asked() {
-            let problem = "--shard: parts are those of the published space; add --space published";
-            return Err(Refusal::Options(problem.into()));
+        if let Some(task) = self.shard.chip_task(setup)? {
+            let Some(out) = self.out.as_deref().filter(|_| self.time_limit.is_none()) else {
+                return Err(Refusal::Options(shard::NEEDS.into()));
+            };
+            let start = self.start();
+            return in_threads(self.threads, || shard::search_chips(setup, &task, out, start));
         }
         let directory = self.directory(&setup.request);
         in_threads(self.threads, || {
@@ -317,19 +321,7 @@ impl Args {
             let shelf = Shelf { directory: &directory, start: self.start(), program: &program };
             let SearchedChips { outcome, interrupted, .. } =
                 results::search_chips(setup, &shelf, &watch)?;
-            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-            if self.json {
-                serde_json::to_writer(&mut out, &outcome).map_err(std::io::Error::from)?;
-                writeln!(out)?;
-            } else {
-                report::chips::text(&outcome, &mut out)?;
-                writeln!(
-                    out,
-                    "\nWritten to {}: outcome.json, boxes.csv, report.html",
-                    files::name(&directory)
-                )?;
-            }
-            out.flush()?;
+            show_chips(&outcome, &directory, self.json)?;
             if interrupted {
                 eprintln!("{INTERRUPTED}");
                 return Ok(Exit::Interrupted);
@@ -368,6 +360,21 @@ pub fn show(outcome: &Outcome, directory: &Path, json: bool) -> Result<(), Refus
         report::outcome::text(outcome, &mut out)?;
         let place = files::name(directory);
         writeln!(out, "\nWritten to {place}: outcome.json, designs.csv, report.html")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Prints an outcome over chips, as text or as JSON.
+pub fn show_chips(outcome: &ChipOutcome, directory: &Path, json: bool) -> Result<(), Refusal> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    if json {
+        serde_json::to_writer(&mut out, outcome).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        report::chips::text(outcome, &mut out)?;
+        let place = files::name(directory);
+        writeln!(out, "\nWritten to {place}: outcome.json, boxes.csv, report.html")?;
     }
     out.flush()?;
     Ok(())

@@ -11,7 +11,7 @@ use super::Exit;
 use super::Refusal;
 use super::schedule::seconds;
 use super::search::in_threads;
-use super::search::searched;
+use super::search::program;
 use super::slurm;
 use super::slurm::script::Place;
 use super::slurm::script::Resources;
@@ -20,6 +20,7 @@ use super::slurm::script::array_job;
 use super::slurm::script::quoted;
 use super::slurm::script::single_job;
 use super::slurm::script::submit_in_turn;
+use super::watch::Watch;
 use phaze::input;
 use phaze::store::Start;
 use phaze::store::files;
@@ -117,9 +118,10 @@ impl Args {
         }
         eprintln!("{} of {}: {}", number + 1, sweep.count(), sweep.said(number));
         let start = if self.force { Start::Over } else { Start::Resume };
-        let (setup, directory) = sweep.search(number);
-        let found = searched(setup, &directory, start, self.time_limit)?;
-        Ok(if found.interrupted { Exit::Interrupted } else { Exit::Done })
+        // From here on Ctrl-C ends the search in order, not the process.
+        let (watch, program) = (Watch::new(self.time_limit), program());
+        let interrupted = sweep.search(number, (start, &program), &watch)?;
+        Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
     }
 
     /// Writes the jobs that search everything on a cluster.

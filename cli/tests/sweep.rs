@@ -63,6 +63,31 @@ fn every_combination_is_searched_once_and_told_in_one_table() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// Two searches over a handful of chips each.
+const CHIPS: &str = "[request]\nmodel = [{ name = \"bert-large\" }]\n[request.job]\nmicro_batches = [2]\n\
+                     devices = 8\nglobal_batch = 64\n[request.space]\ntensor_cores = [6, 16]\n\
+                     width = 128\ndepth = 128\nvector_cores = 64\nvector_width = 128\nglb_mib = 64\n\
+                     glb_bytes_per_cycle = 8192\nstacks = [1, 3]\nlinks = 400\n\
+                     [vary]\nchip.tdp_w = [300, 700]\n";
+
+#[test]
+fn budgets_of_chips_are_swept_too() {
+    let folder = folder("chips");
+    fs::write(folder.join("sweep.toml"), CHIPS).unwrap();
+    let found = sweep(&folder, &[]);
+    assert!(found.status.success(), "{}", said(&found));
+    let table = fs::read_to_string(folder.join("out/sweep.csv")).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 3, "{table}");
+    assert!(lines[0].starts_with("chip.tdp_w,folder,status,value,tokens_per_s,"), "{table}");
+    assert!(lines[0].contains("design.tdp_w") && lines[0].contains("design.stacks"), "{table}");
+    assert!(lines[1].starts_with("300,1,proved,") && lines[2].starts_with("700,2,proved,"));
+    assert!(folder.join("out/2/boxes.csv").exists());
+    let again = sweep(&folder, &[]);
+    assert!(again.status.success() && said(&again).is_empty(), "{}", said(&again));
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn the_jobs_of_a_sweep_are_scripts() {
     let folder = folder("jobs");
@@ -85,7 +110,7 @@ fn a_sweep_that_makes_no_sense_is_refused_before_anything_is_searched() {
         ("job.devices", "job.devises", "devises"),
         ("gpt3-175b", "gpt5", "unknown model `gpt5`"),
         ("[vary]", "[varied]", "unknown field `varied`"),
-        ("[request.space]\nhbm_gib = 32\n", "[request.space]\n", "is over chips"),
+        ("hbm_gib = 32\n", "stacks = 99\n", "99 stacks of memory"),
     ] {
         fs::write(folder.join("sweep.toml"), SWEEP.replace(from, to)).unwrap();
         let refused = sweep(&folder, &[]);

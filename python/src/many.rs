@@ -13,18 +13,17 @@ use phaze::ask;
 use phaze::ask::Refusal;
 use phaze::ask::Spelling;
 use phaze::input;
-use phaze::input::request::RequestFile;
+use phaze::input::chip_space::SpaceKind;
 use phaze::input::sweep::Sweep;
 use phaze::report::sweep::csv;
 use phaze::search::Part;
-use phaze::search::Setup;
 use phaze::store::Start;
-use phaze::store::results;
 use phaze::store::results::Shelf;
 use phaze::store::shards;
 use phaze::store::shards::RoundName;
+use phaze::store::shards::chips::ChipTask;
+use phaze::store::shards::merge::Merged;
 use phaze::store::sweeps::ReadySweep;
-use phaze::store::sweeps::only_designs;
 
 use super::refused;
 use super::run::Overseer;
@@ -122,9 +121,7 @@ fn searched_each(
         }
         overseer.next(&format!("{} of {count}, ", number + 1));
         let start = if force { Start::Over } else { Start::Resume };
-        let (setup, directory) = sweep.search(number);
-        let shelf = Shelf { directory: &directory, start, program };
-        if results::search(setup, &shelf, overseer)?.interrupted {
+        if sweep.search(number, (start, program), overseer)? {
             // Nobody waits for the rest: the exception was raised already.
             break;
         }
@@ -155,16 +152,15 @@ pub fn shard(
     let request = request.map_err(|wrong| refused(wrong.into()))?;
     let part: Part =
         part.parse().map_err(|wrong| PyValueError::new_err(format!("part: {wrong}")))?;
-    let rounds = [RoundName::Alone, RoundName::Together];
     let round = match round {
         None => None,
-        Some(word) => {
-            Some(rounds.into_iter().find(|round| round.word() == word).ok_or_else(|| {
+        Some(word) => Some(
+            RoundName::ALL.into_iter().find(|round| round.word() == word).ok_or_else(|| {
                 PyValueError::new_err(format!(
-                    "round_: `{word}`: the rounds are alone and together"
+                    "round_: `{word}`: the rounds are alone, together and near"
                 ))
-            })?)
-        }
+            })?,
+        ),
     };
     let start = Start::of(resume, force);
     wait_for_those_left_alone(py)?;
@@ -173,9 +169,18 @@ pub fn shard(
     let theirs = Arc::clone(&overseer);
     let found = interruptible(py, &overseer, tell.as_ref(), move || {
         in_threads(threads, || {
-            let setup = setup(&request, "shard", &texts)?;
             let after = after.unwrap_or_default();
             let words = (program, Spelling::Keywords);
+            if request.kind("shard")? == SpaceKind::Chips {
+                let setup = input::request::ready_chips(&request, "shard", &small(&texts))?;
+                let task = ChipTask::of(&setup, part, (round, &after), words)?;
+                let shelf = Shelf { directory: &out, start, program };
+                let to = (&shelf, share.as_deref());
+                let end = shards::chips::search(&setup, &task, to, &*theirs)?;
+                let chips = |chips: u128| usize::try_from(chips).unwrap_or(usize::MAX);
+                return Ok(end.map(|end| (chips(end.chips), end.evaluated)));
+            }
+            let setup = input::request::ready(&request, "shard", &small(&texts))?;
             let task = shards::Task::of(&setup, part, (round, &after), words)?;
             let shelf = Shelf { directory: &out, start, program };
             let survey = shards::search(&setup, &task, (&shelf, share.as_deref()), &*theirs)?;
@@ -186,11 +191,6 @@ pub fn shard(
         })
     })?;
     whole(found.map_err(PyValueError::new_err)?.map_err(refused)?)
-}
-
-fn setup(request: &RequestFile, name: &str, texts: &Texts) -> Result<Setup, Refusal> {
-    only_designs(request, name)?;
-    Ok(input::request::ready(request, name, &small(texts))?)
 }
 
 /// Joins the shards of all parts of a space into the answer of the whole, written to a directory.
@@ -215,7 +215,10 @@ pub fn merge(
         })
     })?;
     let found = whole(found.map_err(PyValueError::new_err)?.map_err(refused)?)?;
-    Ok(RawSearch::of_designs(found.json(), found.designs))
+    Ok(match found {
+        Merged::Designs(found) => RawSearch::of_designs(found.json(), found.designs),
+        Merged::Chips(found) => RawSearch::of_chips(found.json(), found.boxes),
+    })
 }
 
 /// What was ended before its end is only ever so because of Ctrl-C, whose exception was raised before.

@@ -106,6 +106,11 @@ impl RawSearch {
     pub fn of_designs(outcome: Vec<u8>, designs: String) -> Self {
         Self { outcome, designs, chips: false }
     }
+
+    /// What a search over chips found.
+    pub fn of_chips(outcome: Vec<u8>, boxes: String) -> Self {
+        Self { outcome, designs: boxes, chips: true }
+    }
 }
 
 #[pymethods]
@@ -204,7 +209,7 @@ fn searched(
             None => ask::chips::answer(&setup, (&(), false, ""), overseer)?,
             Some(kept) => results::search_chips(&setup, &kept.shelf(), overseer)?,
         };
-        return Ok(RawSearch { outcome: found.json(), designs: found.boxes, chips: true });
+        return Ok(RawSearch::of_chips(found.json(), found.boxes));
     }
     let setup = input::request::ready(&file, &name, &small(texts))?;
     let found = match kept {

@@ -47,32 +47,64 @@ pub fn answer(
     (memory, recalls, kept): (&dyn Memory, bool, &str),
     watcher: &dyn Watcher,
 ) -> Result<SearchedChips, Refusal> {
-    let evaluator = ChipEvaluator::new(setup, memory)
-        .map_err(|(model, reason)| Refusal::Options(format!("{model}: {reason}")))?;
+    let evaluator = evaluator(setup, memory)?;
     let survey = search::chips::survey(&evaluator, watcher);
     if recalls {
-        evaluator.is_believed(&survey).map_err(|chip| {
-            Refusal::Options(format!(
-                "{kept}: what it says of the chip {chip} is not what is found; search with --force to \
-                 begin anew"
-            ))
-        })?;
+        believed(&evaluator, &survey, kept)?;
     }
+    concluded(&evaluator, &survey, watcher)
+}
+
+/// Who evaluates the chips of a request.
+///
+/// # Errors
+/// That a model cannot be trained so.
+pub fn evaluator<'a>(
+    setup: &'a ChipSetup,
+    memory: &'a dyn Memory,
+) -> Result<ChipEvaluator<'a>, Refusal> {
+    ChipEvaluator::new(setup, memory)
+        .map_err(|(model, reason)| Refusal::Options(format!("{model}: {reason}")))
+}
+
+/// Whether what was recalled from the place `kept` is found again.
+///
+/// # Errors
+/// The chip of which it is not.
+pub fn believed(evaluator: &ChipEvaluator, survey: &ChipSurvey, kept: &str) -> Result<(), Refusal> {
+    evaluator.is_believed(survey).map_err(|chip| {
+        Refusal::Options(format!(
+            "{kept}: what it says of the chip {chip} is not what is found; search with --force to \
+             begin anew"
+        ))
+    })
+}
+
+/// The whole answer from what was surveyed: the best in full, and what it is compared with.
+///
+/// # Errors
+/// That a part to compare with is not known.
+pub fn concluded(
+    evaluator: &ChipEvaluator,
+    survey: &ChipSurvey,
+    watcher: &dyn Watcher,
+) -> Result<SearchedChips, Refusal> {
+    let setup = evaluator.setup;
     let [time_limit, user] = search::sentences::STOPPED_BY;
     let reason = || if watcher.interrupted() { user } else { time_limit };
     let stopped_by = (!survey.complete).then(reason);
-    let mut outcome = compare::chip_outcome(&evaluator, &survey, stopped_by);
+    let mut outcome = compare::chip_outcome(evaluator, survey, stopped_by);
     let mut why = None;
     if survey.complete {
         let parts = real_parts(setup, "request")?;
-        let found = (&evaluator, &survey);
+        let found = (evaluator, survey);
         outcome = compare::chips::with_baselines(outcome, found, &parts, watcher);
         let asked = setup.request.why.then_some(());
-        why = asked.and_then(|()| search::chips::survey_why(&evaluator, &survey, watcher));
+        why = asked.and_then(|()| search::chips::survey_why(evaluator, survey, watcher));
         outcome.why = why.as_ref().and_then(|why| compare::chips::why_it_wins(found, why));
         why = why.filter(|why| why.complete);
         let samples = setup.request.spotlight.filter(|_| outcome.winner.is_some());
-        let problem = problem_of(&evaluator, &survey);
+        let problem = problem_of(evaluator, survey);
         let drawn =
             samples.map(|n| search::chips::best_of_samples(&problem, n, watcher).map(|p| (n, p)));
         let (drawn, undrawn) = told(drawn);
@@ -80,7 +112,7 @@ pub fn answer(
         let winner = survey.walk.kept.first().filter(|_| setup.request.robust);
         let turned = winner.map(|winner| {
             let judged = (&survey.judge, winner);
-            let found = search::chips::survey_robust(&evaluator, judged, watcher)?;
+            let found = search::chips::survey_robust(evaluator, judged, watcher)?;
             Ok(compare::chips::under_assumptions((&survey.judge, winner.point), &found))
         });
         let (turned, unturned) = told(turned);
@@ -94,7 +126,7 @@ pub fn answer(
     let ended = stopped_by.is_some() || outcome.comparisons_stopped_by.is_some();
     let interrupted = watcher.interrupted() && ended;
     let mut boxes = Vec::new();
-    report::boxes_csv::write(setup, &survey, &mut boxes).expect("memory takes what is written");
+    report::boxes_csv::write(setup, survey, &mut boxes).expect("memory takes what is written");
     if let Some(why) = &why {
         report::boxes_csv::write_why(setup, why, &mut boxes).expect("memory takes what is written");
     }

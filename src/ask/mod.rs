@@ -56,6 +56,14 @@ pub enum Spelling {
 }
 
 impl Spelling {
+    /// What a part of a space, its round and the rounds before are called.
+    pub fn words_of_shards(self) -> [&'static str; 3] {
+        match self {
+            Self::Options => ["--shard", "--round", "--after"],
+            Self::Keywords => ["part", "round_", "after"],
+        }
+    }
+
     /// The setting that a request file calls `key`.
     pub fn of(self, key: &str) -> String {
         match (self, key) {

@@ -19,7 +19,8 @@ pub const EXAMPLE: &str = r#"# Every combination of the values below is searched
 # `phaze sweep sweep.toml` writes sweep.csv, sweep.html and a folder for each search.
 
 # The request that all have in common: the path of a file of `phaze search`, or its keys here, as
-# [request.job] and [request.space]. What is not given has the default of a search.
+# [request.job], [request.chip] and [request.space]. What is not given has the default of a search; sizes in
+# hbm_gib are those of the published space. Over chips budgets are varied as chip.tdp_w and space.max_area_mm2.
 [request.job]
 global_batch = 1024
 

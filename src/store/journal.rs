@@ -121,11 +121,16 @@ impl Journal {
         }
     }
 
-    /// Ends a finished shard: writes a last line and gives the file its final name.
-    pub fn seal(self, end: &str, to: &Path) -> Result<(), Refusal> {
+    /// Ends a finished shard: writes the last lines and gives the file its final name.
+    pub fn seal(self, lines: impl IntoIterator<Item = String>, to: &Path) -> Result<(), Refusal> {
         let unwritable = |reason| Refusal::Unwritable { place: files::name(to), reason };
         let mut file = unpoisoned(&self.file);
-        file.write_all(line_of(end).as_bytes())
+        let mut out = io::BufWriter::new(&mut *file);
+        let mut lines = lines.into_iter();
+        let written = lines.try_for_each(|line| out.write_all(line_of(&line).as_bytes()));
+        let written = written.and_then(|()| out.flush());
+        drop(out);
+        written
             .and_then(|()| file.sync_all())
             .and_then(|()| fs::rename(&self.path, to))
             .map_err(unwritable)

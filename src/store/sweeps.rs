@@ -7,26 +7,39 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::files;
+use super::journal::Start;
 use super::results;
+use super::results::Shelf;
 use super::shards::file::listed;
 use crate::ask::Refusal;
+use crate::ask::check;
+use crate::ask::check::Answer;
+use crate::ask::search::Watcher;
 use crate::input::chip_space::SpaceKind;
-use crate::input::request::RequestFile;
 use crate::input::request::ready;
+use crate::input::request::ready_chips;
 use crate::input::saved;
 use crate::input::source::Reader;
 use crate::input::sweep::Sweep;
+use crate::input::sweep::SweepPoint;
 use crate::report::sweep as shown;
 use crate::report::sweep::SweepRow;
 use crate::report::sweep::SweepTable;
 use crate::search::Setup;
+use crate::search::chips::ChipSetup;
+
+/// A request that is ready, over a list of designs or over chips.
+enum ReadyRequest {
+    Designs(Box<Setup>),
+    Chips(Box<ChipSetup>),
+}
 
 /// A sweep of which every request is ready, and where it is kept.
 pub struct ReadySweep {
     /// What its author calls it.
     name: String,
     sweep: Sweep,
-    setups: Vec<Setup>,
+    setups: Vec<ReadyRequest>,
     out: PathBuf,
 }
 
@@ -48,12 +61,19 @@ impl ReadySweep {
     /// # Errors
     /// What cannot be read, is not known, or makes no sense.
     pub fn of(name: String, sweep: Sweep, out: PathBuf, read: &Reader) -> Result<Self, Refusal> {
-        for point in &sweep.points {
-            only_designs(&point.request, &point.name)?;
-        }
         let points = sweep.points.iter();
-        let setups: Result<Vec<Setup>, _> =
-            points.map(|point| ready(&point.request, &point.name, read)).collect();
+        let setups: Result<Vec<ReadyRequest>, Refusal> = points
+            .map(|SweepPoint { request, name, .. }| {
+                Ok(match request.kind(name)? {
+                    SpaceKind::Published => {
+                        ReadyRequest::Designs(Box::new(ready(request, name, read)?))
+                    }
+                    SpaceKind::Chips => {
+                        ReadyRequest::Chips(Box::new(ready_chips(request, name, read)?))
+                    }
+                })
+            })
+            .collect();
         Ok(Self { name, setups: setups?, sweep, out })
     }
 
@@ -67,9 +87,24 @@ impl ReadySweep {
         &self.out
     }
 
-    /// A search, from 0 on: what is asked, and where its files are.
-    pub fn search(&self, number: usize) -> (&Setup, PathBuf) {
-        (&self.setups[number], self.out.join(self.folder(number)))
+    /// Searches one of them, from 0 on, into its folder; whether the user ended it before its end.
+    ///
+    /// # Errors
+    /// That its folder holds something else, or cannot be written.
+    pub fn search(
+        &self,
+        number: usize,
+        (start, program): (Start, &str),
+        watcher: &dyn Watcher,
+    ) -> Result<bool, Refusal> {
+        let directory = self.out.join(self.folder(number));
+        let shelf = Shelf { directory: &directory, start, program };
+        Ok(match &self.setups[number] {
+            ReadyRequest::Designs(setup) => results::search(setup, &shelf, watcher)?.interrupted,
+            ReadyRequest::Chips(setup) => {
+                results::search_chips(setup, &shelf, watcher)?.interrupted
+            }
+        })
     }
 
     /// The folder of a search within the directory.
@@ -95,14 +130,28 @@ impl ReadySweep {
 
     /// What a table tells of the answer of a search, where it is there.
     fn answer(&self, number: usize) -> Result<Option<Value>, Refusal> {
-        let (setup, directory) = self.search(number);
-        if fs::symlink_metadata(directory.join("outcome.json")).is_err() {
+        let path = self.out.join(self.folder(number)).join("outcome.json");
+        if fs::symlink_metadata(&path).is_err() {
             return Ok(None);
         }
-        let path = directory.join("outcome.json");
-        results::is_free(&path, &setup.request)?;
-        let text = files::read(&path, results::LARGEST_FILE)?;
-        Ok(Some(shown::told(saved::outcome(&files::name(&path), &text)?)))
+        let name = files::name(&path);
+        let outcome = match &self.setups[number] {
+            ReadyRequest::Designs(setup) => {
+                results::is_free(&path, &setup.request)?;
+                saved::outcome(&name, &files::read(&path, results::LARGEST_FILE)?)?
+            }
+            ReadyRequest::Chips(setup) => {
+                results::is_free(&path, &setup.request)?;
+                let text = files::read(&path, results::LARGEST_FILE)?;
+                match check::read(&name, &text)? {
+                    Answer::Chips(outcome) => {
+                        serde_json::to_value(outcome).expect("an outcome has only string keys")
+                    }
+                    _ => return Err(Refusal::Options(format!("{name}: is no answer over chips"))),
+                }
+            }
+        };
+        Ok(Some(shown::told(outcome)))
     }
 
     /// The table of all searches.
@@ -143,18 +192,4 @@ impl ReadySweep {
         files::write(&self.out.join("sweep.csv"), &csv)?;
         files::write(&self.out.join("sweep.html"), &page)
     }
-}
-
-/// Whether a request is over a list of designs, which alone is searched in parts and in sweeps.
-///
-/// # Errors
-/// That it is over chips, or over a space that is not known.
-pub fn only_designs(request: &RequestFile, name: &str) -> Result<(), Refusal> {
-    if request.kind(name)? == SpaceKind::Published {
-        return Ok(());
-    }
-    Err(Refusal::Options(format!(
-        "{name}: is over chips; parts and sweeps are those of the published space: write name = \
-         \"published\" under [space], and vary its keys"
-    )))
 }

@@ -24,11 +24,15 @@ pub fn example(engine: Engine, jobs: &Jobs) -> String {
 
 /// The rounds in turn, each with the name of its job.
 fn rounds(jobs: &Jobs) -> Vec<(&'static str, Option<&'static str>)> {
-    if jobs.two_rounds {
+    let mut rounds = if jobs.two_rounds {
         vec![("alone", Some("alone")), ("shards", Some("together"))]
     } else {
         vec![("shards", None)]
+    };
+    if jobs.near {
+        rounds.push(("near", Some("near")));
     }
+    rounds
 }
 
 fn parallel(jobs: &Jobs) -> String {
@@ -126,7 +130,7 @@ mod tests {
     use super::super::script::Resources;
     use super::*;
 
-    fn printed(engine: Engine, two_rounds: bool) -> String {
+    fn printed(engine: Engine, two_rounds: bool, near: bool) -> String {
         let resources = Resources {
             partition: None,
             account: None,
@@ -141,13 +145,13 @@ mod tests {
             out: "/home/me/out".into(),
         };
         let request = "request.toml".into();
-        let jobs = Jobs { request, shards: 8, two_rounds, resources: &resources, place };
+        let jobs = Jobs { request, shards: 8, two_rounds, near, resources: &resources, place };
         example(engine, &jobs)
     }
 
     #[test]
     fn kubernetes_gets_one_indexed_job_for_each_round_and_a_merge() {
-        let text = printed(Engine::Kubernetes, true);
+        let text = printed(Engine::Kubernetes, true, false);
         assert_eq!(text.matches("completionMode: Indexed\n").count(), 2, "{text}");
         assert_eq!(text.matches("\nkind: Job\n").count(), 3, "{text}");
         assert!(text.contains("--shard $((JOB_COMPLETION_INDEX + 1))/8"), "{text}");
@@ -156,7 +160,8 @@ mod tests {
 
     #[test]
     fn parallel_runs_every_shard_and_then_the_merge() {
-        let text = printed(Engine::Parallel, false);
+        let text = printed(Engine::Parallel, false, true);
+        assert!(text.contains("--round near --after '"), "{text}");
         assert!(text.contains("seq 8 | parallel --jobs 4 "), "{text}");
         assert!(text.trim_end().ends_with("--out '/home/me/out'"), "{text}");
     }

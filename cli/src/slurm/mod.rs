@@ -18,15 +18,17 @@ use self::script::Place;
 use self::script::Resources;
 use super::Exit;
 use super::Refusal;
+use phaze::input::chip_space::SpaceKind;
 use phaze::input::request::RequestFile;
+use phaze::input::request::ready;
+use phaze::input::request::ready_chips;
 use phaze::search::MOST_PARTS;
 use phaze::store::files;
-use phaze::store::sweeps::only_designs;
 
 /// Write the jobs that search a request in parts on a Slurm cluster and merge them.
 ///
 /// Written are an array job with one task per part (with several models two: each alone, then all
-/// together), a merge that waits for it, and submit.sh, which hands them to sbatch.
+/// together; over chips one more, for those nearly as good), a merge that waits for it, and submit.sh, which hands them to sbatch.
 #[derive(ClapArgs)]
 pub struct Args {
     /// The request file, as of `phaze search`
@@ -51,12 +53,13 @@ impl Args {
     /// Writes the scripts and says where they are, or prints an example.
     pub fn run(&self) -> Result<Exit, Refusal> {
         self.resources.validate()?;
-        let (rounds, out) = (self.rounds()?, self.out());
+        let ((models, near), out) = (self.asked()?, self.out());
         let place = Place::here(&out)?;
         let jobs = script::Jobs {
             request: self.request.clone(),
             shards: self.shards,
-            two_rounds: rounds > 1,
+            two_rounds: models > 1,
+            near,
             resources: &self.resources,
             place,
         };
@@ -69,15 +72,18 @@ impl Args {
         if self.submit { submit(&out) } else { Ok(Exit::Done) }
     }
 
-    /// How many rounds the request needs; it is read as it will be, so that no job meets an error
-    /// of it first.
-    fn rounds(&self) -> Result<usize, Refusal> {
+    /// How many models the request has, and whether it is over chips; it is read as it will be, so that no
+    /// job meets an error of it first.
+    fn asked(&self) -> Result<(usize, bool), Refusal> {
         let name = files::name(&self.request);
         let file = RequestFile::read(&files::small(&self.request)?, &name)?;
         let file = file.beside(self.request.parent().unwrap_or(Path::new("")));
-        only_designs(&file, &name)?;
-        let setup = phaze::input::request::ready(&file, &name, &files::small)?;
-        Ok(if setup.request.models.len() > 1 { 2 } else { 1 })
+        if file.kind(&name)? == SpaceKind::Chips {
+            let setup = ready_chips(&file, &name, &files::small)?;
+            return Ok((setup.models.len(), true));
+        }
+        let setup = ready(&file, &name, &files::small)?;
+        Ok((setup.request.models.len(), false))
     }
 
     fn out(&self) -> PathBuf {

@@ -140,6 +140,8 @@ pub struct Jobs<'a> {
     pub shards: u32,
     /// Whether each model is searched alone first.
     pub two_rounds: bool,
+    /// Whether chips nearly as good are searched last.
+    pub near: bool,
     pub resources: &'a Resources,
     pub place: Place,
 }
@@ -161,6 +163,9 @@ impl Jobs<'_> {
         } else {
             array("shards.sbatch", "shards", None);
         }
+        if self.near {
+            array("near.sbatch", "near", Some("near"));
+        }
         let merge = single_job(self.resources, "merge", &self.place, &self.merge());
         scripts.push(("merge.sbatch", merge));
         chain.push("merge.sbatch");
@@ -174,6 +179,7 @@ impl Jobs<'_> {
         let (folder, round) = match round {
             None => ("shards", String::new()),
             Some("alone") => ("alone", " --round alone".into()),
+            Some("near") => ("near", format!(" --round near --after {}", self.before())),
             Some(_) => {
                 let first = place.of("alone");
                 ("shards", format!(" --round together --after {first}/*/"))
@@ -189,15 +195,21 @@ impl Jobs<'_> {
         )
     }
 
+    /// The directories of all shards but those of chips nearly as good.
+    fn before(&self) -> String {
+        let first =
+            if self.two_rounds { format!("{}/*/ ", self.place.of("alone")) } else { String::new() };
+        format!("{first}{}/*/", self.place.of("shards"))
+    }
+
     /// The command that joins all shards.
     pub fn merge(&self) -> String {
         let Self { place, .. } = self;
-        let first =
-            if self.two_rounds { format!("{}/*/ ", place.of("alone")) } else { String::new() };
+        let near = if self.near { format!(" {}/*/", place.of("near")) } else { String::new() };
         format!(
-            "{} merge {first}{}/*/ --threads {} --out {}",
+            "{} merge {}{near} --threads {} --out {}",
             place.program(),
-            place.of("shards"),
+            self.before(),
             self.resources.cpus,
             quoted(&place.out)
         )
@@ -271,20 +283,20 @@ mod tests {
         }
     }
 
-    fn jobs(resources: &Resources, two_rounds: bool) -> Vec<(&'static str, String)> {
+    fn jobs(resources: &Resources, two_rounds: bool, near: bool) -> Vec<(&'static str, String)> {
         let place = Place {
             folder: "/home/it's me".into(),
             program: "/opt/phaze".into(),
             out: "/home/it's me/results/100%".into(),
         };
         let request = "request.toml".into();
-        Jobs { request, shards: 64, two_rounds, resources, place }.scripts()
+        Jobs { request, shards: 64, two_rounds, near, resources, place }.scripts()
     }
 
     #[test]
     fn one_model_is_one_array_and_a_merge_that_waits_for_it() {
         let resources = resources();
-        let scripts = jobs(&resources, false);
+        let scripts = jobs(&resources, false, false);
         let names: Vec<&str> = scripts.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["shards.sbatch", "merge.sbatch", "submit.sh"]);
         let array = &scripts[0].1;
@@ -308,7 +320,7 @@ mod tests {
     #[test]
     fn several_models_are_two_arrays() {
         let resources = resources();
-        let scripts = jobs(&resources, true);
+        let scripts = jobs(&resources, true, false);
         let names: Vec<&str> = scripts.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["alone.sbatch", "shards.sbatch", "merge.sbatch", "submit.sh"]);
         assert!(scripts[0].1.contains(" --round alone --resume"));
@@ -319,6 +331,20 @@ mod tests {
         );
         assert!(scripts[2].1.contains("/alone'/*/ '"), "{}", scripts[2].1);
         assert_eq!(scripts[3].1.matches("afterok").count(), 2);
+    }
+
+    #[test]
+    fn chips_nearly_as_good_are_a_further_array() {
+        let resources = resources();
+        let scripts = jobs(&resources, true, true);
+        let names: Vec<&str> = scripts.iter().map(|(name, _)| *name).collect();
+        let expected =
+            ["alone.sbatch", "shards.sbatch", "near.sbatch", "merge.sbatch", "submit.sh"];
+        assert_eq!(names, expected);
+        assert!(scripts[2].1.contains(" --round near --after '"), "{}", scripts[2].1);
+        assert!(scripts[2].1.contains("/alone'/*/ '"), "{}", scripts[2].1);
+        assert!(scripts[3].1.contains("/near'/*/ --threads"), "{}", scripts[3].1);
+        assert_eq!(scripts[4].1.matches("afterok").count(), 3);
     }
 
     #[test]

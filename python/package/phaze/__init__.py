@@ -171,7 +171,7 @@ def sweep(
     """Searches every combination of some keys of a request: one table, one page of curves.
 
     `file` is a sweep file; without one, `vary` has the keys that vary, each with the list of its values, and the
-    other keywords are those of `search`, common to all. Parts and sweeps are those of the published space. Searches
+    other keywords are those of `search`, common to all. Searches
     that are done in `out` are taken as they are, so that an interrupted sweep goes on when it is called again;
     `force` searches all of them again. `time_limit` is that of each search.
 
@@ -225,11 +225,13 @@ def shard(
     force: bool = False,
     **keywords: Any,
 ) -> Facts:
-    """Searches one part of the published space, such as `part="3/64"`, into a directory; `merge` joins all of them.
+    """Searches one part of a space, such as `part="3/64"`, into a directory; `merge` joins all of them.
 
     Parts may be searched by other processes and machines, with the same build. Through the directory `share` they
     hear of each other's best; the merged answer does not depend on it. Several models are searched in two rounds:
-    `round_="alone"` in all parts, then `round_="together"` with `after`, the directories of the first.
+    `round_="alone"` in all parts, then `round_="together"` with `after`, the directories of the first. Over chips
+    those nearly as good may be a round of their own, `round_="near"`, after all others; `merge` searches them otherwise.
+    `designs` are then the chips of the part.
     Other keywords are those of `search`.
 
     >>> import tempfile

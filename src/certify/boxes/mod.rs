@@ -17,3 +17,5 @@ pub use ground::ChipQuestion;
 pub use judged::JudgedChips;
 pub use judged::VerifiedChips;
 pub use judged::check;
+pub use tile::Untiled;
+pub use tile::tile;

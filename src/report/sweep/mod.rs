@@ -75,9 +75,21 @@ pub fn told(mut outcome: Value) -> Value {
             result.retain(|key, _| !["plan", "layers", "stages"].contains(&key.as_str()));
         }
     }
+    if let Some(chip) = winner.get_mut("chip").map(Value::take) {
+        winner["design"] = flat(chip);
+    }
     let reason = outcome["infeasible_reason"].take();
     let proof = outcome["proof"].take();
     serde_json::json!({"winner": winner, "infeasible_reason": reason, "proof": proof})
+}
+
+/// A chip with its knobs beside its figures, as a design has them.
+fn flat(mut chip: Value) -> Value {
+    let knobs = chip["knobs"].take();
+    if let (Some(chip), Value::Object(knobs)) = (chip.as_object_mut(), knobs) {
+        chip.extend(knobs);
+    }
+    chip
 }
 
 #[cfg(test)]
@@ -118,6 +130,15 @@ pub(super) mod tests {
                 row("<large>", 512, Some(6e3)),
             ],
         }
+    }
+
+    #[test]
+    fn the_knobs_of_a_chip_are_told_as_those_of_a_design() {
+        let chip = json!({"knobs": {"width": 128}, "die_mm2": 500.0, "die": []});
+        let outcome = json!({"winner": {"value": 1.0, "chip": chip, "results": []}});
+        let design = &told(outcome)["winner"]["design"];
+        assert_eq!((&design["width"], &design["die_mm2"]), (&json!(128), &json!(500.0)));
+        assert!(design["knobs"].is_null());
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub use region::Point;
 pub use region::Region;
 pub use region::place;
 pub use shrink::trimmed;
+pub use walk::BoxPeers;
 pub use walk::BoxWalk;
 pub use walk::Kept;
 pub use walk::walk;
+pub use walk::walk_apart;

@@ -3,6 +3,9 @@
 
 #![cfg(test)]
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -175,6 +178,18 @@ impl BoxProblem<N> for Grid {
     }
 }
 
+/// What parts told each other, and whether they listen.
+struct Wall(Mutex<Vec<Kept<N, ()>>>, bool);
+
+impl BoxPeers<N, ()> for Wall {
+    fn heard(&self) -> Vec<Kept<N, ()>> {
+        if self.1 { self.0.lock().unwrap().clone() } else { Vec::new() }
+    }
+    fn tell(&self, kept: &dyn Fn() -> Vec<Kept<N, ()>>) {
+        self.0.lock().unwrap().extend(kept());
+    }
+}
+
 fn grids() -> impl Strategy<Value = Grid> {
     let values = || {
         proptest::collection::btree_set(1..16_u64, 1..6)
@@ -241,5 +256,38 @@ proptest! {
         prop_assert_eq!(best, all.kept.first());
         let joined: Vec<_> = low.closed.into_iter().chain(high.closed).collect();
         prop_assert!(tile(&grid, &joined));
+    }
+
+    #[test]
+    fn parts_that_hear_of_each_other_keep_what_the_whole_keeps(
+        (grid, knob, dealt) in (grids(), 0..N, any::<u64>()),
+        (top, hears) in (1..4_usize, any::<bool>()),
+    ) {
+        let whole = Region::whole(grid.lens());
+        // Every value of a knob is a box, dealt to one of three parts.
+        let boxes = (0..=whole.hi[knob]).map(|at| whole.from(knob, at).up_to(knob, at));
+        let boxes: Vec<Region<N>> = boxes.collect();
+        let all = walk(&grid, whole, (top, Vec::new()), "whole", &());
+        let told = Wall(Mutex::default(), hears);
+        let (mut kept, mut closed) = (BTreeMap::new(), Vec::new());
+        for part in 0..3 {
+            let own = (0..).zip(&boxes).filter(|(at, _)| (dealt >> (2 * at)) % 4 % 3 == part);
+            let own: Vec<Region<N>> = own.map(|(_, region)| *region).collect();
+            let walked =
+                walk_apart(&grid, (&own, whole), (top, Vec::new()), &told, "part", &());
+            kept.extend(walked.kept.into_iter().map(|kept| (kept.value, kept)));
+            closed.extend(walked.closed);
+        }
+        let best: Vec<_> = kept.into_values().take(top).collect();
+        prop_assert_eq!(&best, &all.kept);
+        prop_assert!(tile(&grid, &closed));
+        // Whatever a part heard of, no box rests on more than what all of them keep.
+        let worst = best.get(top - 1).map(|kept| kept.value);
+        for Closed { region, why } in &closed {
+            let (_, value) = why.word();
+            let is_kept = best.iter().any(|kept| region.contains(&kept.point));
+            let proved = value.is_none_or(|value| worst.is_some_and(|worst| value >= worst));
+            prop_assert!(proved || (is_kept && matches!(why, Why::Evaluated(_))), "{:?}", why);
+        }
     }
 }

@@ -84,31 +84,67 @@ impl<const N: usize> PartialOrd for Open<N> {
     }
 }
 
+/// Others who walk other boxes of the same grid at the same time.
+pub trait BoxPeers<const N: usize, F>: Sync {
+    /// Points that the others keep by now.
+    fn heard(&self) -> Vec<Kept<N, F>>;
+    /// Tells the others what is kept by now.
+    fn tell(&self, kept: &dyn Fn() -> Vec<Kept<N, F>>);
+}
+
+/// Nobody else walks.
+impl<const N: usize, F> BoxPeers<N, F> for () {
+    fn heard(&self) -> Vec<Kept<N, F>> {
+        Vec::new()
+    }
+    fn tell(&self, _: &dyn Fn() -> Vec<Kept<N, F>>) {}
+}
+
 /// Finds the best `top` points of a box, and proves that no others are better; `known` are points
 /// that were evaluated before.
 pub fn walk<const N: usize, P: BoxProblem<N>>(
     problem: &P,
     region: Region<N>,
+    (top, mut known): (usize, Vec<Kept<N, P::Found>>),
+    what: &str,
+    observer: &dyn Observer,
+) -> BoxWalk<N, P::Found> {
+    known.retain(|kept| region.contains(&kept.point));
+    walk_apart(problem, (&[region], region), (top, known), &(), what, observer)
+}
+
+/// The same of some boxes of a grid, where others walk the rest of it. What is kept may lie outside of these boxes:
+/// it is the best of all that is known, also of what was heard, and of what was met on the way to it anywhere in
+/// `around`. No point of the boxes is better that is not kept itself.
+pub fn walk_apart<const N: usize, P: BoxProblem<N>>(
+    problem: &P,
+    (boxes, around): (&[Region<N>], Region<N>),
     (top, known): (usize, Vec<Kept<N, P::Found>>),
+    peers: &dyn BoxPeers<N, P::Found>,
     what: &str,
     observer: &dyn Observer,
 ) -> BoxWalk<N, P::Found> {
     observer.begins(what);
     let mut best = Best { top: top.max(1), kept: BTreeMap::new() };
-    for Kept { point, value, found } in known {
-        if region.contains(&point) {
-            best.learn(Met { point, value, found });
-        }
+    let heard = peers.heard();
+    // Whoever told has climbed.
+    let climbs = heard.is_empty() && !boxes.is_empty();
+    for Kept { point, value, found } in known.into_iter().chain(heard) {
+        best.learn(Met { point, value, found });
     }
     let stops = || observer.stops();
-    let first = best.kept.first_key_value().map(|(value, (point, _))| (*point, *value));
-    for met in climb(problem, region, first, &stops) {
-        best.learn(met);
+    if climbs {
+        let first = best.kept.first_key_value().map(|(value, (point, _))| (*point, *value));
+        for met in climb(problem, around, first, &stops) {
+            best.learn(met);
+        }
     }
     let mut closed = Vec::new();
-    let mut heap = BinaryHeap::from([Open { least: None, number: 0, region }]);
-    let mut number = 0;
-    // Invariant: closed boxes and those of the heap tile the region; no point of a closed box that
+    let numbered = (0..).zip(boxes);
+    let mut heap: BinaryHeap<Open<N>> =
+        numbered.map(|(number, &region)| Open { least: None, number, region }).collect();
+    let mut number = boxes.len().saturating_sub(1) as u64;
+    // Invariant: closed boxes and those of the heap tile the boxes; no point of a closed box that
     // was not met is better than the worst that is kept.
     while !heap.is_empty() && !observer.stops() {
         let mut batch = Vec::with_capacity(BATCH);
@@ -136,14 +172,17 @@ pub fn walk<const N: usize, P: BoxProblem<N>>(
                 heap.push(Open { least, number, region });
             }
         }
+        peers.tell(&|| best.all());
+        for Kept { point, value, found } in peers.heard() {
+            best.learn(Met { point, value, found });
+        }
         observer.evaluated(what, heap.len());
     }
-    let kept = best.kept.into_iter();
-    let kept = kept.map(|(value, (point, found))| Kept { point, value, found });
+    let kept = best.all();
     closed.sort_unstable_by_key(|closed| closed.region);
     let mut open: Vec<_> = heap.into_iter().map(|open| (open.region, open.least)).collect();
     open.sort_unstable();
-    BoxWalk { kept: kept.collect(), closed, open }
+    BoxWalk { kept, closed, open }
 }
 
 /// What looking at a box has shown.
@@ -282,6 +321,20 @@ impl<const N: usize, F> Best<N, F> {
             found: found.clone(),
         });
         Known { like, worst: self.worst() }
+    }
+
+    /// All of them, the best first.
+    fn all(&self) -> Vec<Kept<N, F>>
+    where
+        F: Clone,
+    {
+        let each = self.kept.iter();
+        each.map(|(value, (point, found))| Kept {
+            point: *point,
+            value: *value,
+            found: found.clone(),
+        })
+        .collect()
     }
 
     /// What a point must be better than; `None` while fewer are kept than wanted.

@@ -1,6 +1,9 @@
 //! What is known of the greatest corner of boxes: asked for several limits, each time only as far as that
 //! limit needs.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::ChipPoint;
 use super::ChipRegion;
 use super::setup::ChipSetup;
@@ -48,7 +51,8 @@ impl Greatest {
 }
 
 /// What is known of how long the greatest corner of a box takes at the least.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct KnownCorner {
     /// It takes longer than this.
     slower: Option<Time>,
@@ -61,6 +65,13 @@ pub(super) struct KnownCorner {
 }
 
 impl KnownCorner {
+    /// Whether what `find` finds within a limit is what is known: of what closes boxes.
+    pub fn is_found(&self, find: impl Fn(Time) -> Reach) -> bool {
+        let slower = self.slower.is_none_or(|limit| !matches!(find(limit), Reach::Within(_)));
+        let nothing = !self.nothing || !matches!(find(Time(u64::MAX)), Reach::Within(_));
+        slower && nothing
+    }
+
     /// Whether it may take at most `limit`; `None` where that is not known.
     pub fn within(&self, limit: Time) -> Option<Reach> {
         if self.nothing {

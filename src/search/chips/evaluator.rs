@@ -32,6 +32,7 @@ use crate::units::Time;
 
 use super::ChipPoint;
 use super::ChipSurvey;
+use super::KeptChip;
 use super::corners::Greatest;
 use super::corners::KnownCorner;
 use super::setup::ChipSetup;
@@ -71,6 +72,9 @@ pub struct ChipEvaluator<'a> {
 
 /// Facts from before that are found again although nothing is told of their chips.
 const SAMPLE: usize = 16;
+
+/// How the keys begin under which corners are kept; of these the last word counts.
+pub const CORNER: &str = "corner/";
 
 /// Bounds are kept in so many tables, so that threads seldom wait for each other.
 const TABLES: usize = 16;
@@ -206,27 +210,59 @@ impl<'a> ChipEvaluator<'a> {
     /// Whether some way to train a model on the greatest chip of a box, or on one that has no more of the proved
     /// knobs, may take at most `limit`.
     pub fn reach(&self, model: usize, greatest: &Greatest, limit: Time) -> Reach {
-        let lock = || self.corners.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock().get(&(model, *greatest)).and_then(|known| known.within(limit));
+        let known = self.known_corner(model, greatest).and_then(|known| known.within(limit));
         known.unwrap_or_else(|| {
-            let Some(chip) = self.greatest_chip(greatest) else { return Reach::Nothing };
-            let planner = self.planner(model, &greatest.point);
-            let found = planner.reach(&chip, self.bound_of(model, &greatest.point), limit);
-            lock().entry((model, *greatest)).or_default().learn(found, limit);
+            let found = self.find_reach(model, greatest, limit);
+            self.learn_corner(model, greatest, |known| known.learn(found, limit));
             found
         })
+    }
+
+    fn find_reach(&self, model: usize, greatest: &Greatest, limit: Time) -> Reach {
+        let Some(chip) = self.greatest_chip(greatest) else { return Reach::Nothing };
+        let planner = self.planner(model, &greatest.point);
+        planner.reach(&chip, self.bound_of(model, &greatest.point), limit)
+    }
+
+    /// What is known of a greatest corner, also from before.
+    fn known_corner(&self, model: usize, greatest: &Greatest) -> Option<KnownCorner> {
+        let lock = || self.corners.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&(model, *greatest)) {
+            return Some(*known);
+        }
+        // What does not read as one is found again.
+        let recalled = self.memory.recall(&Self::corner_key(model, greatest))?;
+        let recalled: KnownCorner = serde_json::from_str(recalled).ok()?;
+        Some(*lock().entry((model, *greatest)).or_insert(recalled))
+    }
+
+    fn learn_corner(&self, model: usize, greatest: &Greatest, learn: impl Fn(&mut KnownCorner)) {
+        let mut corners = self.corners.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = corners.entry((model, *greatest)).or_default();
+        learn(known);
+        let fact = serde_json::to_string(known).expect("plain figures can be written");
+        // While nobody else may learn of it: the last word is what is kept.
+        self.memory.remember(&Self::corner_key(model, greatest), &fact);
+    }
+
+    /// Takes up how a chip trains all models.
+    pub fn take_up(&self, kept: &KeptChip) {
+        let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        for (model, chosen) in kept.found.iter().enumerate() {
+            let known = Fact::Chosen(Box::new(*chosen));
+            facts.entry((model, kept.point)).or_insert(known);
+        }
     }
 
     /// A time that no way to train a model can beat on the greatest chip of a box, nor on any that has no more
     /// of the proved knobs, where what is slower than `limit` need not be known.
     pub fn corner(&self, model: usize, greatest: &Greatest, limit: Time) -> Corner {
-        let lock = || self.corners.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock().get(&(model, *greatest)).and_then(|known| known.least_within(limit));
+        let known = self.known_corner(model, greatest).and_then(|known| known.least_within(limit));
         known.unwrap_or_else(|| {
             let Some(chip) = self.greatest_chip(greatest) else { return Corner::Nothing };
             let planner = self.planner(model, &greatest.point);
             let found = planner.corner(&chip, self.bound_of(model, &greatest.point), Some(limit));
-            lock().entry((model, *greatest)).or_default().learn_least(found);
+            self.learn_corner(model, greatest, |known| known.learn_least(found));
             found
         })
     }
@@ -299,7 +335,8 @@ impl<'a> ChipEvaluator<'a> {
     /// `None` where its time is not known.
     pub fn certain_part(&self, model: usize, point: &ChipPoint) -> Option<f64> {
         let facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
-        match facts.get(&(model, *point)) {
+        let recalled = || serde_json::from_str(self.memory.recall(&Self::key(model, point))?).ok();
+        match facts.get(&(model, *point)).cloned().or_else(recalled) {
             Some(Fact::Chosen(chosen)) => Some(chosen.certain_part(self.price())),
             _ => None,
         }
@@ -325,7 +362,9 @@ impl<'a> ChipEvaluator<'a> {
     /// # Errors
     /// The places of that chip's values.
     pub fn is_believed(&self, survey: &ChipSurvey) -> Result<(), String> {
-        let told = survey.walk.kept.iter().chain(survey.near.iter().flat_map(|near| &near.1.kept));
+        let near = survey.near.iter().flat_map(|near| &near.1.kept);
+        let alone = survey.alone.iter().flat_map(|alone| &alone.kept);
+        let told = survey.walk.kept.iter().chain(near).chain(alone);
         let told: BTreeSet<ChipPoint> = told.map(|kept| kept.point).collect();
         let facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let step = facts.len().div_ceil(SAMPLE).max(1);
@@ -343,6 +382,13 @@ impl<'a> ChipEvaluator<'a> {
                 return Err(Self::key(*model, point));
             }
         }
+        let corners = self.corners.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let step = corners.len().div_ceil(SAMPLE).max(1);
+        for ((model, greatest), known) in corners.iter().step_by(step) {
+            if !known.is_found(|limit| self.find_reach(*model, greatest, limit)) {
+                return Err(Self::corner_key(*model, greatest));
+            }
+        }
         Ok(())
     }
 
@@ -354,6 +400,11 @@ impl<'a> ChipEvaluator<'a> {
     /// Whether facts can no longer be kept.
     pub fn fails(&self) -> bool {
         self.memory.fails()
+    }
+
+    /// Under what a journal keeps what is known of a corner.
+    fn corner_key(model: usize, greatest: &Greatest) -> String {
+        format!("{CORNER}{}/{}", Self::key(model, &greatest.point), greatest.lanes)
     }
 
     /// Under what a journal keeps a fact.

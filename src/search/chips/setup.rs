@@ -59,7 +59,7 @@ pub enum NoChip {
     },
     /// More chips than can be counted.
     #[error("the space has {0} chips; at most {max} can be told apart: give fewer values", max = u64::MAX)]
-    TooMany(u128),
+    TooMany(String),
     /// How long products take is not known.
     #[error("how long products of fp8 take is not modelled; take bf16")]
     Precision,
@@ -85,7 +85,7 @@ impl ChipSetup {
         }
         let points = request.space.points();
         if points > u128::from(u64::MAX) {
-            return Err(NoChip::TooMany(points));
+            return Err(NoChip::TooMany(points.to_string()));
         }
         let grid = ChipGrid::new(&request.space, technology).ok_or(NoChip::Incomplete)?;
         let smallest = grid.chip(&[0; CHIP_KNOBS.len()]).chip(&grid.technology);

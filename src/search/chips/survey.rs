@@ -12,6 +12,7 @@ use crate::strategy::Chosen;
 use crate::strategy::Standing;
 
 use super::ChipRegion;
+use super::KeptChip;
 use super::evaluator::ChipEvaluator;
 use super::near::NearFigure;
 use super::near::Nearly;
@@ -47,40 +48,75 @@ pub struct ChipSurvey {
 pub fn survey(evaluator: &ChipEvaluator, observer: &dyn Observer) -> ChipSurvey {
     let setup = evaluator.setup;
     let everything: Vec<usize> = (0..setup.models.len()).collect();
-    let mut judge = judge(setup);
     let whole = ChipRegion::whole(setup.grid.lens());
     let stopping = Stopping { observer, evaluator };
-    let (mut own_best, mut alone_walks) = (Vec::new(), Vec::new());
-    let mut complete = true;
+    let mut alone_walks = Vec::new();
     if everything.len() > 1 {
         for &model in &everything {
-            let alone = Judge { stakes: vec![judge.stakes[model]], ..judge.clone() };
+            let alone = alone_judge(setup, model);
             let problem = ByObjective { evaluator, models: vec![model], judge: &alone };
             let name = &setup.request.models[model].name;
-            let found = walk(&problem, whole, (1, Vec::new()), name, &stopping);
-            complete &= found.complete();
-            let best = found.kept.first();
-            let cost = best.map(|kept| kept.value.first as f64);
-            judge.stakes[model].own_best = cost.unwrap_or(1.0);
-            own_best.push(best.map(|kept| kept.found[0].standing));
-            alone_walks.push(found);
+            alone_walks.push(walk(&problem, whole, (1, Vec::new()), name, &stopping));
         }
     }
+    let judge = judge_of(setup, &own_bests(&alone_walks));
     let names: Vec<&str> = setup.request.models.iter().map(|model| model.name.as_str()).collect();
     let problem = ByObjective { evaluator, models: everything, judge: &judge };
     let top = setup.request.top;
     let walked = walk(&problem, whole, (top, Vec::new()), &names.join(", "), &stopping);
-    complete &= walked.complete();
-    if own_best.is_empty() {
-        own_best.push(walked.kept.first().map(|kept| kept.found[0].standing));
-    }
-    let near = match walked.kept.first() {
-        Some(best) if complete => nearly(&problem, best, &stopping),
+    conclude(evaluator, (alone_walks, walked), None, observer)
+}
+
+/// What is known at the end of walks over the whole grid: of each model alone, where there are several, and by the
+/// objective. Chips nearly as good are searched where they are not given.
+pub fn conclude(
+    evaluator: &ChipEvaluator,
+    (alone, walked): (Vec<ChipWalk>, ChipWalk),
+    near: Option<Vec<(NearFigure, ChipWalk)>>,
+    observer: &dyn Observer,
+) -> ChipSurvey {
+    let setup = evaluator.setup;
+    let own = own_bests(&alone);
+    let judge = judge_of(setup, &own);
+    let mut complete = walked.complete() && alone.iter().all(ChipWalk::complete);
+    let of_first = |kept: &KeptChip| kept.found.first().map(|chosen| chosen.standing);
+    let own_best = if own.is_empty() {
+        vec![walked.kept.first().and_then(of_first)]
+    } else {
+        own.iter().map(|own| own.as_ref().and_then(of_first)).collect()
+    };
+    let near = match (near, walked.kept.first()) {
+        (Some(near), _) => near,
+        (None, Some(best)) if complete => {
+            let models = (0..setup.models.len()).collect();
+            let problem = ByObjective { evaluator, models, judge: &judge };
+            nearly(&problem, best, &Stopping { observer, evaluator })
+        }
         _ => Vec::new(),
     };
     complete &= near.iter().all(|(_, walk)| walk.complete());
     let evaluated = evaluator.n_evaluated();
-    ChipSurvey { judge, alone: alone_walks, walk: walked, near, own_best, complete, evaluated }
+    ChipSurvey { judge, alone, walk: walked, near, own_best, complete, evaluated }
+}
+
+/// The best of each model alone.
+fn own_bests(alone: &[ChipWalk]) -> Vec<Option<KeptChip>> {
+    alone.iter().map(|walk| walk.kept.first().cloned()).collect()
+}
+
+/// How chips are compared for one model alone.
+pub fn alone_judge(setup: &ChipSetup, model: usize) -> Judge {
+    let judge = judge(setup);
+    Judge { stakes: vec![judge.stakes[model]], ..judge }
+}
+
+/// How all models are compared, where each has its own best; of one model none is needed.
+pub fn judge_of(setup: &ChipSetup, own: &[Option<KeptChip>]) -> Judge {
+    let mut judge = judge(setup);
+    for (stake, own) in judge.stakes.iter_mut().zip(own) {
+        stake.own_best = own.as_ref().map_or(1.0, |kept| kept.value.first as f64);
+    }
+    judge
 }
 
 /// The chips that take least of each figure among those nearly as good as the best.
@@ -132,9 +168,9 @@ pub fn judge(setup: &ChipSetup) -> Judge {
 }
 
 /// Stops when the observer says so, and when facts can no longer be kept.
-struct Stopping<'a> {
-    observer: &'a dyn Observer,
-    evaluator: &'a ChipEvaluator<'a>,
+pub(super) struct Stopping<'a> {
+    pub observer: &'a dyn Observer,
+    pub evaluator: &'a ChipEvaluator<'a>,
 }
 
 impl Observer for Stopping<'_> {

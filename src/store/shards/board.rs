@@ -12,11 +12,14 @@ use std::sync::Mutex;
 
 use serde::Deserialize;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::file::Header;
 use crate::ask::Refusal;
 use crate::search::Merit;
 use crate::search::Peers;
+use crate::search::chips::ChipPeers;
+use crate::search::chips::ToldChip;
 use crate::store::files;
 use crate::store::journal::checksum;
 use crate::store::journal::unpoisoned;
@@ -29,26 +32,26 @@ const SELDOM: u64 = 4;
 const LARGEST: u64 = 16 << 20;
 
 /// What shards of one request tell each other.
-pub struct Board {
+pub struct Board<T> {
     directory: PathBuf,
     /// The file of this shard.
     own: PathBuf,
     /// Which request and build are spoken of.
     about: String,
-    told: Mutex<BTreeMap<String, Vec<Figures>>>,
-    heard: Mutex<(u64, BTreeMap<String, Vec<Merit>>)>,
+    told: Mutex<BTreeMap<String, Vec<T>>>,
+    heard: Mutex<(u64, BTreeMap<String, Vec<T>>)>,
 }
 
 /// Value, slowness, area and energy.
-type Figures = (u128, u128, u128, u128);
+pub(super) type Figures = (u128, u128, u128, u128);
 
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct Told<T> {
     about: String,
-    walks: BTreeMap<String, Vec<Figures>>,
+    walks: BTreeMap<String, Vec<T>>,
 }
 
-impl Board {
+impl<T: Clone + PartialEq + Serialize + DeserializeOwned> Board<T> {
     /// The board in `directory`, on which the shard of this header writes.
     pub fn open(directory: &Path, header: &Header) -> Result<Self, Refusal> {
         let unwritable = |reason| Refusal::Unwritable { place: files::name(directory), reason };
@@ -58,14 +61,14 @@ impl Board {
             directory: directory.to_owned(),
             own: directory.join(name),
             about: format!("{:016x}", checksum(&header.common())),
-            told: Mutex::default(),
-            heard: Mutex::default(),
+            told: Mutex::new(BTreeMap::new()),
+            heard: Mutex::new((0, BTreeMap::new())),
         })
     }
 
     /// What all others tell by now.
-    fn hear(&self) -> BTreeMap<String, Vec<Merit>> {
-        let mut heard: BTreeMap<String, Vec<Merit>> = BTreeMap::new();
+    fn hear(&self) -> BTreeMap<String, Vec<T>> {
+        let mut heard: BTreeMap<String, Vec<T>> = BTreeMap::new();
         let Ok(entries) = fs::read_dir(&self.directory) else { return heard };
         let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
         let others = paths.filter(|path| {
@@ -73,26 +76,19 @@ impl Board {
         });
         for other in others {
             let text = files::read(&other, LARGEST).unwrap_or_default();
-            let Ok(told) = serde_json::from_str::<Told>(&text) else { continue };
+            let Ok(told) = serde_json::from_str::<Told<T>>(&text) else { continue };
             if told.about != self.about {
                 continue;
             }
-            for (walk, merits) in told.walks {
-                let merits = merits.into_iter().map(|(value, slowness, area, energy)| Merit {
-                    value,
-                    slowness,
-                    area,
-                    energy,
-                });
-                heard.entry(walk).or_default().extend(merits);
+            for (walk, kept) in told.walks {
+                heard.entry(walk).or_default().extend(kept);
             }
         }
         heard
     }
-}
 
-impl Peers for Board {
-    fn found(&self, walk: &str) -> Vec<Merit> {
+    /// What others tell of a walk, as it was when they were asked last.
+    fn heard_of(&self, walk: &str) -> Vec<T> {
         let mut heard = unpoisoned(&self.heard);
         if heard.0.is_multiple_of(SELDOM) {
             heard.1 = self.hear();
@@ -101,18 +97,40 @@ impl Peers for Board {
         heard.1.get(walk).cloned().unwrap_or_default()
     }
 
-    fn tell(&self, walk: &str, kept: &[Merit]) {
-        let figures: Vec<Figures> =
-            kept.iter().map(|m| (m.value, m.slowness, m.area, m.energy)).collect();
+    /// Tells the others what a walk keeps.
+    fn tell_of(&self, walk: &str, kept: Vec<T>) {
         let mut told = unpoisoned(&self.told);
-        if told.get(walk) == Some(&figures) {
+        if told.get(walk) == Some(&kept) {
             return;
         }
-        told.insert(walk.to_owned(), figures);
+        told.insert(walk.to_owned(), kept);
         let all = Told { about: self.about.clone(), walks: told.clone() };
         let text = serde_json::to_vec(&all).expect("plain figures can be written");
         // Whoever cannot tell goes on alone.
         let _ = files::write(&self.own, &text);
+    }
+}
+
+impl Peers for Board<Figures> {
+    fn found(&self, walk: &str) -> Vec<Merit> {
+        let figures = self.heard_of(walk).into_iter();
+        figures
+            .map(|(value, slowness, area, energy)| Merit { value, slowness, area, energy })
+            .collect()
+    }
+
+    fn tell(&self, walk: &str, kept: &[Merit]) {
+        self.tell_of(walk, kept.iter().map(|m| (m.value, m.slowness, m.area, m.energy)).collect());
+    }
+}
+
+impl ChipPeers for Board<ToldChip> {
+    fn heard(&self, walk: &str) -> Vec<ToldChip> {
+        self.heard_of(walk)
+    }
+
+    fn tell(&self, walk: &str, kept: &[ToldChip]) {
+        self.tell_of(walk, kept.to_vec());
     }
 }
 
@@ -138,7 +156,8 @@ mod tests {
             round: RoundName::Together,
             request: serde_json::Value::Null,
         };
-        let open = |shard, program| Board::open(&directory, &header(shard, program)).unwrap();
+        let open =
+            |shard, program| Board::<Figures>::open(&directory, &header(shard, program)).unwrap();
         let [first, second, foreign] = [open("1/2", "a"), open("2/2", "a"), open("2/3", "b")];
         first.tell("walk", &[merit(7)]);
         foreign.tell("walk", &[merit(1)]);

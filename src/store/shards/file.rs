@@ -8,14 +8,13 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::RoundName;
 use crate::ask::Refusal;
 use crate::input::InputError;
 use crate::search::Part;
-use crate::search::PartSurvey;
 use crate::search::Request;
-use crate::search::Setup;
 use crate::store::files;
 use crate::store::journal::content_of;
 
@@ -55,7 +54,12 @@ pub struct Header {
 
 impl Header {
     /// The header of a shard that `program` searches.
-    pub fn of(setup: &Setup, part: Part, round: RoundName, program: &str) -> Self {
+    pub fn of<S: Serialize>(
+        request: &Request<S>,
+        part: Part,
+        round: RoundName,
+        program: &str,
+    ) -> Self {
         Self {
             schema: SCHEMA.into(),
             version: VERSION,
@@ -63,7 +67,7 @@ impl Header {
             program: program.into(),
             shard: part.to_string(),
             round,
-            request: plain(&setup.request),
+            request: plain(request),
         }
     }
 
@@ -79,14 +83,14 @@ impl Header {
 }
 
 /// A request as it reads after it was written.
-fn plain(request: &Request) -> serde_json::Value {
+fn plain<S: Serialize>(request: &Request<S>) -> serde_json::Value {
     let text = serde_json::to_string(request).expect("a request has only string keys");
     serde_json::from_str(&text).expect("what was just written can be read")
 }
 
 /// The last line of a shard.
-pub fn end_of(survey: &PartSurvey) -> String {
-    let done = serde_json::to_string(survey).expect("plain figures can be written");
+pub fn end_of(done: &impl Serialize) -> String {
+    let done = serde_json::to_string(done).expect("plain figures can be written");
     format!("{END}\t{done}")
 }
 
@@ -132,7 +136,10 @@ impl ShardFile {
     }
 
     /// Reads all facts, one after the other, and answers what was done.
-    pub fn read(&self, fact: &mut dyn FnMut(&str, &str)) -> Result<PartSurvey, Refusal> {
+    pub fn read<E: DeserializeOwned>(
+        &self,
+        fact: &mut dyn FnMut(&str, &str),
+    ) -> Result<E, Refusal> {
         let mut lines = Lines::open(&self.place)?;
         let _ = lines.next()?;
         while let Some(line) = lines.next()? {
@@ -243,7 +250,7 @@ impl Shards {
     }
 
     /// The request of all.
-    pub fn request(&self) -> Result<Request, Refusal> {
+    pub fn request<S: DeserializeOwned>(&self) -> Result<Request<S>, Refusal> {
         let first = &self.found[0];
         let text = first.header.request.to_string();
         serde_json::from_str(&text).map_err(|error| {
@@ -251,8 +258,13 @@ impl Shards {
         })
     }
 
+    /// Whether they are of a space of chips.
+    pub fn are_of_chips(&self) -> bool {
+        self.found[0].header.request["space"].get("process_nm").is_some()
+    }
+
     /// Whether all are of this request.
-    pub fn are_of(&self, request: &Request) -> Result<(), Refusal> {
+    pub fn are_of<S: Serialize>(&self, request: &Request<S>) -> Result<(), Refusal> {
         let first = &self.found[0];
         if first.header.request == plain(request) {
             return Ok(());
@@ -267,7 +279,8 @@ impl Shards {
             self.found.iter().filter(|shard| shard.header.round == round).collect();
         let Some(last) = shards.last() else {
             return Err(Refusal::Options(format!(
-                "shards of --round {} are missing: models are searched alone first, then together",
+                "shards of --round {} are missing: models are searched alone first, then together, and \
+                 of chips those nearly as good last",
                 round.word()
             )));
         };

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use super::RoundName;
 use super::file::Shards;
+use super::merge_chips;
 use crate::ask::Refusal;
+use crate::ask::chips::SearchedChips;
 use crate::ask::search::Searched;
 use crate::ask::search::Watcher;
 use crate::ask::search::answer;
@@ -16,11 +18,22 @@ use crate::search::Fact;
 use crate::search::Memory;
 use crate::search::Part;
 use crate::search::PartSurvey;
+use crate::search::Request;
 use crate::search::Setup;
+use crate::search::chips::CORNER;
 use crate::store::files;
 use crate::store::journal::Start;
 use crate::store::results;
 use crate::store::results::Shelf;
+
+/// The answer of a whole space.
+#[derive(Clone, Debug)]
+pub enum Merged {
+    /// Over a list of designs.
+    Designs(Box<Searched>),
+    /// Over chips.
+    Chips(Box<SearchedChips>),
+}
 
 /// Joins all shards of a search and writes the files of the result; `None` where the user ended it
 /// before its end.
@@ -34,9 +47,23 @@ pub fn merge(
     shards: &[PathBuf],
     shelf: &Shelf,
     watcher: &dyn Watcher,
-) -> Result<Option<Searched>, Refusal> {
+) -> Result<Option<Merged>, Refusal> {
     let shards = Shards::find(shards, shelf.program)?;
-    let request = shards.request()?;
+    if shards.are_of_chips() {
+        let found = merge_chips::merge(&shards, shelf, watcher)?;
+        return Ok(found.map(|found| Merged::Chips(Box::new(found))));
+    }
+    let found = merge_designs(&shards, shelf, watcher)?;
+    Ok(found.map(|found| Merged::Designs(Box::new(found))))
+}
+
+/// The same of designs that are listed.
+fn merge_designs(
+    shards: &Shards,
+    shelf: &Shelf,
+    watcher: &dyn Watcher,
+) -> Result<Option<Searched>, Refusal> {
+    let request: Request = shards.request()?;
     if request.models.len() > 1 {
         shards.are_whole(RoundName::Alone)?;
     }
@@ -45,7 +72,7 @@ pub fn merge(
     if shelf.start != Start::Over {
         results::is_free(&shelf.directory.join("outcome.json"), &setup.request)?;
     }
-    let facts = Facts::of(&shards, &setup)?;
+    let facts = Facts::of(shards, &setup)?;
     let found = answer(&setup, &facts, watcher, |survey| {
         if survey.complete {
             results::is_believed(&setup, survey, Path::new("shards"))
@@ -63,18 +90,15 @@ pub fn merge(
 }
 
 /// What all shards know.
-struct Facts(BTreeMap<String, String>);
+#[derive(Default)]
+pub(super) struct Facts(BTreeMap<String, String>);
 
 impl Facts {
     /// Reads shard after shard; of two facts of one design, the one that tells more is kept.
     fn of(shards: &Shards, setup: &Setup) -> Result<Self, Refusal> {
-        let mut known: BTreeMap<String, String> = BTreeMap::new();
+        let mut known = Self::default();
         for shard in &shards.found {
-            let survey = shard.read(&mut |key, fact| {
-                if known.get(key).is_none_or(|before| tells_more(fact, before)) {
-                    known.insert(key.to_owned(), fact.to_owned());
-                }
-            })?;
+            let survey: PartSurvey = shard.read(&mut |key, fact| known.learn(key, fact))?;
             if let Err(odd) = adds_up(&survey, shard.part, setup) {
                 return Err(Refusal::Options(format!(
                     "{}: {odd}; search this shard again with --force",
@@ -82,7 +106,15 @@ impl Facts {
                 )));
             }
         }
-        Ok(Self(known))
+        Ok(known)
+    }
+
+    /// Takes up a fact, unless the one that is known tells more; of a corner the last one tells the most.
+    pub(super) fn learn(&mut self, key: &str, fact: &str) {
+        let is_corner = key.starts_with(CORNER);
+        if is_corner || self.0.get(key).is_none_or(|before| tells_more(fact, before)) {
+            self.0.insert(key.to_owned(), fact.to_owned());
+        }
     }
 }
 

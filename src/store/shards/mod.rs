@@ -2,11 +2,13 @@
 //!
 //! A shard keeps a journal as every search does; when it is done, the journal is sealed with what was
 //! done and takes the name `shard.jsonl`. [`mod@file`] reads such files, [`board`] lets shards hear of each
-//! other's best, [`merge`] joins all of them. docs/scale.md says why the answer is that of one search.
+//! other's best, [`merge`] joins all of them; parts of a grid of chips are those of [`chips`]. docs/scale.md says why the answer is that of one search.
 
 pub mod board;
+pub mod chips;
 pub mod file;
 pub mod merge;
+mod merge_chips;
 
 use std::fs;
 use std::path::Path;
@@ -14,6 +16,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use self::file::Header;
 use self::file::ShardFile;
@@ -41,14 +44,20 @@ pub enum RoundName {
     Alone,
     /// All models together.
     Together,
+    /// Chips nearly as good as the best.
+    Near,
 }
 
 impl RoundName {
+    /// All of them, in the order in which they are searched.
+    pub const ALL: [Self; 3] = [Self::Alone, Self::Together, Self::Near];
+
     /// As it is written in options and files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Alone => "alone",
             Self::Together => "together",
+            Self::Near => "near",
         }
     }
 }
@@ -77,12 +86,15 @@ impl Task {
         (program, spelling): (&str, Spelling),
     ) -> Result<Self, Refusal> {
         let several = setup.request.models.len() > 1;
-        let [part_word, round_word, after_word] = match spelling {
-            Spelling::Options => ["--shard", "--round", "--after"],
-            Spelling::Keywords => ["part", "round_", "after"],
-        };
+        let [part_word, round_word, after_word] = spelling.words_of_shards();
         let refused = |message: String| Err(Refusal::Options(message));
         let round = match (several, round) {
+            (_, Some(RoundName::Near)) => {
+                return refused(format!(
+                    "{round_word}: near is a round of searches over chips; the published space has \
+                     alone and together"
+                ));
+            }
             (true, Some(round)) => round,
             (false, None) => RoundName::Together,
             (true, None) => {
@@ -123,7 +135,7 @@ pub fn own_bests(setup: &Setup, shards: &Shards) -> Result<Vec<Option<PartBest>>
     shards.are_whole(RoundName::Alone)?;
     shards.are_of(&setup.request)?;
     for shard in &shards.found {
-        let survey = shard.read(&mut |_, _| ())?;
+        let survey: PartSurvey = shard.read(&mut |_, _| ())?;
         for (model, best) in best.iter_mut().enumerate() {
             let found = survey.best_alone(model);
             *best = [*best, found].into_iter().flatten().min();
@@ -143,7 +155,7 @@ pub fn search(
     (shelf, share): (&Shelf, Option<&Path>),
     watcher: &dyn Watcher,
 ) -> Result<Option<PartSurvey>, Refusal> {
-    let header = Header::of(setup, task.part, task.round, shelf.program);
+    let header = Header::of(&setup.request, task.part, task.round, shelf.program);
     let place = shelf.directory.join(file::NAME);
     if shelf.start != Start::Over && fs::symlink_metadata(&place).is_ok() {
         return already_done(&header, shelf).map(Some);
@@ -155,7 +167,7 @@ pub fn search(
     let peers: &dyn Peers = board.as_ref().map_or(&(), |board| board);
     let round = match task.round {
         RoundName::Alone => Round::Alone,
-        RoundName::Together => Round::Together(&task.own),
+        RoundName::Together | RoundName::Near => Round::Together(&task.own),
     };
     let survey = survey_part(setup, task.part, &round, (&journal, peers), watcher);
     watcher.finish();
@@ -163,12 +175,12 @@ pub fn search(
     if !survey.complete {
         return Ok(None);
     }
-    journal.seal(&file::end_of(&survey), &place)?;
+    journal.seal([file::end_of(&survey)], &place)?;
     Ok(Some(survey))
 }
 
 /// What was done in a shard that was found, where it is the one that is asked for.
-fn already_done(header: &Header, shelf: &Shelf) -> Result<PartSurvey, Refusal> {
+fn already_done<E: DeserializeOwned>(header: &Header, shelf: &Shelf) -> Result<E, Refusal> {
     let found = ShardFile::open(shelf.directory)?;
     let place = files::name(&found.place);
     if found.header != *header {
