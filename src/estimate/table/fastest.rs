@@ -12,6 +12,7 @@ use super::N_SHARDS;
 use super::SCRATCH;
 use super::UNBOUNDED;
 use crate::estimate::tensor_core::Fastest;
+use crate::estimate::tensor_core::Lead;
 use crate::estimate::tensor_core::fastest;
 use crate::estimate::tensor_core::least_carried;
 use crate::estimate::tensor_core::least_compute;
@@ -28,19 +29,41 @@ use crate::units::Frequency;
 pub(super) struct FastestTable {
     shapes: Interned<(Matmul, Homes)>,
     specs: Interned<CoreSpec>,
-    shards: Vec<RwLock<Map<Key, Known>>>,
+    /// By matmul and arrays: beside every global buffer that was asked for.
+    shards: Vec<RwLock<Map<Key, Vec<Known>>>>,
     /// The least compute.
     compute: Vec<RwLock<Map<Key, u64>>>,
     /// The least bytes through off-chip memory.
     carried: Vec<RwLock<Map<Key, u64>>>,
 }
 
-/// What is known of a matmul on cores of one kind.
+/// What is known of a matmul on cores of one kind beside one global buffer.
 struct Known {
+    buffer: Buffer,
     /// Beside memory that is never waited for.
     unbounded: Fastest,
     /// Cycles beside memories that are, by bandwidth and clock.
     beside: Vec<(Bandwidth, Frequency, u64)>,
+}
+
+/// A global buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Buffer {
+    size: Bytes,
+    port: Port,
+}
+
+impl Buffer {
+    fn of(spec: &CoreSpec) -> Self {
+        Self { size: spec.glb, port: spec.glb_port }
+    }
+
+    /// Whether every mapping beside `other` is as fast beside this one.
+    fn serves(&self, other: &Self) -> bool {
+        self.size >= other.size
+            && self.port.read >= other.port.read
+            && self.port.write >= other.port.write
+    }
 }
 
 impl Default for FastestTable {
@@ -61,13 +84,31 @@ impl FastestTable {
     /// The fastest mapping beside memory that is never waited for; `None` where there is none.
     pub fn unbounded(&self, matmul: &Matmul, homes: Homes, spec: &CoreSpec) -> Option<Fastest> {
         let bare = timeless(spec);
+        let buffer = Buffer::of(spec);
         let (key, shard) = self.place(matmul, homes, &bare);
-        if let Some(known) = shard.read().expect(LOST).get(&key) {
-            return Some(known.unbounded);
+        let lead = {
+            let shard = shard.read().expect(LOST);
+            let known = shard.get(&key).map_or(&[][..], Vec::as_slice);
+            if let Some(known) = known.iter().find(|known| known.buffer == buffer) {
+                return Some(known.unbounded);
+            }
+            // Beside a larger buffer nothing is slower, beside a smaller one nothing faster.
+            let larger = known.iter().filter(|known| known.buffer.serves(&buffer));
+            let least = larger.max_by_key(|known| known.unbounded.cycles);
+            let smaller = known.iter().filter(|known| buffer.serves(&known.buffer));
+            let most = smaller.min_by_key(|known| known.unbounded.cycles);
+            Lead {
+                least: least.map_or(0, |known| known.unbounded.cycles),
+                most: most.map_or(u64::MAX, |known| known.unbounded.cycles),
+                opening: most.or(least).map(|known| known.unbounded.opening),
+            }
+        };
+        let unbounded = search((matmul, homes), &bare, lead)?;
+        let mut shard = shard.write().expect(LOST);
+        let known = shard.entry(key).or_default();
+        if !known.iter().any(|known| known.buffer == buffer) {
+            known.push(Known { buffer, unbounded, beside: Vec::new() });
         }
-        let unbounded = search(matmul, homes, &bare)?;
-        let known = Known { unbounded, beside: Vec::new() };
-        shard.write().expect(LOST).entry(key).or_insert(known);
         Some(unbounded)
     }
 
@@ -81,21 +122,39 @@ impl FastestTable {
         if waits(unbounded.carried) <= u128::from(unbounded.cycles) {
             return Some(unbounded.cycles);
         }
-        let (key, shard) = self.place(matmul, homes, &timeless(spec));
-        let beside = (spec.hbm, spec.clock);
-        let same = |known: &&(Bandwidth, Frequency, u64)| (known.0, known.1) == beside;
-        let known = shard
-            .read()
-            .expect(LOST)
-            .get(&key)
-            .and_then(|known| known.beside.iter().find(same).map(|&(.., cycles)| cycles));
-        if known.is_some() {
-            return known;
-        }
-        let Fastest { cycles, .. } = search(matmul, homes, spec)?;
-        if let Some(known) = shard.write().expect(LOST).get_mut(&key)
-            && !known.beside.iter().any(|known| same(&known))
+        let bare = timeless(spec);
+        let (key, shard) = self.place(matmul, homes, &bare);
+        let (buffer, beside) = (Buffer::of(spec), (spec.hbm, spec.clock));
+        // Bytes for each cycle, compared without dividing.
+        let brings = |one: (Bandwidth, Frequency), other: (Bandwidth, Frequency)| {
+            let product = |rate: Bandwidth, clock: Frequency| {
+                u128::from(rate.as_bytes_per_second()) * u128::from(clock.as_hertz())
+            };
+            product(one.0, other.1) >= product(other.0, one.1)
+        };
+        let (mut least, mut most) = (unbounded.cycles, u64::MAX);
         {
+            let shard = shard.read().expect(LOST);
+            let known = shard.get(&key).map_or(&[][..], Vec::as_slice);
+            let known = known.iter().find(|known| known.buffer == buffer);
+            for &(rate, clock, cycles) in known.map_or(&[][..], |known| &known.beside[..]) {
+                if brings((rate, clock), beside) {
+                    least = least.max(cycles);
+                }
+                if brings(beside, (rate, clock)) {
+                    most = most.min(cycles);
+                }
+            }
+            if least == most {
+                return Some(least);
+            }
+        }
+        let lead = Lead { least, most, opening: Some(unbounded.opening) };
+        let served = CoreSpec { hbm: spec.hbm, clock: spec.clock, ..bare };
+        let Fastest { cycles, .. } = search((matmul, homes), &served, lead)?;
+        let mut shard = shard.write().expect(LOST);
+        let known = shard.get_mut(&key).into_iter().flatten();
+        if let Some(known) = known.into_iter().find(|known| known.buffer == buffer) {
             known.beside.push((spec.hbm, spec.clock, cycles));
         }
         Some(cycles)
@@ -144,8 +203,8 @@ impl FastestTable {
         matmul: &Matmul,
         homes: Homes,
         bare: &CoreSpec,
-    ) -> (Key, &RwLock<Map<Key, Known>>) {
-        let key = self.key(matmul, homes, bare);
+    ) -> (Key, &RwLock<Map<Key, Vec<Known>>>) {
+        let key = self.key(matmul, homes, &CoreSpec { glb: NONE, glb_port: PORT, ..*bare });
         (key, &self.shards[shard_of(key)])
     }
 }
@@ -170,6 +229,59 @@ fn timeless(spec: &CoreSpec) -> CoreSpec {
     }
 }
 
-fn search(matmul: &Matmul, homes: Homes, spec: &CoreSpec) -> Option<Fastest> {
-    SCRATCH.with_borrow_mut(|scratch| fastest(matmul, homes, spec, scratch))
+fn search(product: (&Matmul, Homes), spec: &CoreSpec, lead: Lead) -> Option<Fastest> {
+    SCRATCH.with_borrow_mut(|scratch| fastest(product, spec, lead, scratch))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::op::Home;
+
+    fn spec((count, side): (u64, (u64, u64)), buffer: (u64, u64), memory: (u64, u64)) -> CoreSpec {
+        CoreSpec {
+            count,
+            width: side.0,
+            depth: side.1,
+            local: Bytes(1 << 12),
+            local_port: Port { read: 96, write: 64 },
+            glb: Bytes(buffer.0 << 12),
+            glb_port: Port { read: buffer.1, write: buffer.1 },
+            multicast: u64::MAX,
+            hbm: Bandwidth::bytes_per_second(memory.0 * 100_000_000).unwrap(),
+            clock: Frequency::hertz(memory.1 * 100_000_000).unwrap(),
+            element_bytes: 2,
+            partial_sum_bytes: 4,
+            fill_and_drain: false,
+            energies: Energies::default(),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        #[test]
+        fn what_is_known_of_other_buffers_and_memories_changes_no_answer(
+            (b, m, k, n) in (1..4_u64, 1..300_u64, 1..300_u64, 1..300_u64),
+            count in 1..14_u64,
+            side in prop_oneof![Just((8, 8)), Just((4, 16)), Just((16, 4))],
+            places in prop::collection::vec(((8..64_u64, 1..200_u64), (1..400_u64, 5..20_u64)), 1..9),
+        ) {
+            let matmul = Matmul { b, m, k, n };
+            let homes = Homes { a: Home::Hbm, b: Home::Hbm, out: Home::Hbm };
+            let shared = FastestTable::default();
+            for (buffer, memory) in places {
+                let spec = spec((count, side), buffer, memory);
+                let fresh = FastestTable::default();
+                let least = |table: &FastestTable| {
+                    let found = table.unbounded(&matmul, homes, &spec);
+                    let found = found.map(|found| (found.cycles, found.least_carried));
+                    (found, table.cycles(&matmul, homes, &spec))
+                };
+                prop_assert_eq!(least(&shared), least(&fresh));
+            }
+        }
+    }
 }

@@ -17,6 +17,7 @@ pub use mapping::Loop;
 pub use mapping::Mapping;
 pub use mapping::Way;
 pub use search::Fastest;
+pub use search::Lead;
 pub use search::Scratch;
 pub use search::best;
 pub use search::fastest;

@@ -12,6 +12,9 @@
 //! Bandwidths never divide in the inner loops: a number of cycles is turned once into the bytes
 //! that each port moves in that time.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::cost::Cost;
 use super::cost::cost;
 use super::glb_tiles::GlbTile;
@@ -37,6 +40,7 @@ pub struct Scratch {
     tiles: Vec<Tiled>,
     openings: Vec<Opening>,
     open: Vec<(u128, usize)>,
+    waiting: Vec<Reverse<(u128, usize)>>,
     /// Mappings, or cores' halves of many, looked at so far in all searches.
     pub visited: u64,
 }
@@ -47,9 +51,10 @@ struct Tiled {
     tiles: GlbTiles,
 }
 
-/// A split and a way by their places in the lists of shares, with the compute that they settle.
-#[derive(Clone, Copy)]
-struct Opening {
+/// A split and a way by their places in the lists of shares, with the compute that they settle: the same for
+/// all cores of one number and one shape of array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
     compute: u64,
     shares: [u16; 4],
     way: u8,
@@ -70,7 +75,7 @@ pub fn best(
     // A square array does not tell width from depth: one of each pair of ways is enough.
     let ways = if spec.width == spec.depth { &Way::UPRIGHT[..] } else { &Way::ALL[..] };
     let mut search = Search::new(ways, matmul, homes, spec, scratch);
-    let fastest = search.fastest()?.cycles;
+    let fastest = search.fastest(0, u64::MAX)?.cycles;
     let stretched = u128::from(fastest) * (1_000_000 + u128::from(slack)) / 1_000_000;
     let allowed = u64::try_from(stretched).unwrap_or(u64::MAX);
     let mapping = search.least_energy(allowed)?;
@@ -88,6 +93,20 @@ pub struct Fastest {
     pub carried: u64,
     /// Bytes through off-chip memory that no mapping is below.
     pub least_carried: u64,
+    /// How that mapping begins.
+    pub opening: Opening,
+}
+
+/// What is known of a search before it begins, from cores of the same number and arrays beside other buffers
+/// and memories.
+#[derive(Clone, Copy, Debug)]
+pub struct Lead {
+    /// No mapping takes fewer cycles.
+    pub least: u64,
+    /// Some mapping takes at most so many.
+    pub most: u64,
+    /// How a mapping begins that may be the fastest.
+    pub opening: Option<Opening>,
 }
 
 /// The least compute of any split and way; `None` where there is none.
@@ -119,15 +138,20 @@ pub fn least_carried(
 }
 
 /// How fast the fastest mapping is; `None` where there is none. Far quicker than [`best`], because energies
-/// are not looked at.
+/// are not looked at, and quicker still where `lead` leads to what cannot be beaten.
 pub fn fastest(
-    matmul: &Matmul,
-    homes: Homes,
+    (matmul, homes): (&Matmul, Homes),
     spec: &CoreSpec,
+    lead: Lead,
     scratch: &mut Scratch,
 ) -> Option<Fastest> {
     let ways = if spec.width == spec.depth { &Way::UPRIGHT[..] } else { &Way::ALL[..] };
-    Search::new(ways, matmul, homes, spec, scratch).fastest()
+    let mut search = Search::begun(ways, matmul, homes, spec, scratch);
+    if let Some(found) = search.led(lead) {
+        return Some(found);
+    }
+    search.list_openings();
+    search.fastest(lead.least, lead.most)
 }
 
 /// Every split and way, in the order of the search.
@@ -189,10 +213,23 @@ impl<'a> Search<'a> {
         spec: &'a CoreSpec,
         scratch: &'a mut Scratch,
     ) -> Self {
+        let mut search = Self::begun(ways, matmul, homes, spec, scratch);
+        search.list_openings();
+        search
+    }
+
+    /// A search whose openings are not listed yet.
+    fn begun(
+        ways: &'a [Way],
+        matmul: &'a Matmul,
+        homes: Homes,
+        spec: &'a CoreSpec,
+        scratch: &'a mut Scratch,
+    ) -> Self {
         let Matmul { b, m, k, n } = *matmul;
         let lists = [b, m, k, n].map(|size| shares(size, spec));
         let longest = |way: &Way| Longest::of(spec, *way, spec.width, spec.depth);
-        let mut search = Self {
+        Self {
             ways,
             matmul,
             homes,
@@ -203,9 +240,16 @@ impl<'a> Search<'a> {
             longest: ways.iter().map(longest).collect(),
             scratch,
             n_tiled: 0,
-        };
-        search.list_openings();
-        search
+        }
+    }
+
+    /// The fastest mapping where it begins as others led to expect, and takes what no mapping can beat.
+    fn led(&mut self, Lead { least, opening, .. }: Lead) -> Option<Fastest> {
+        let opening = opening.filter(|opening| opening.compute <= least)?;
+        let (cycles, carried) = self.faster(&opening, Budget::of(least, self.spec))?;
+        let undivided = self.glb_tiles(1);
+        let least_carried = self.scratch.tiles[undivided].tiles.least_bytes()?.bytes();
+        Some(Fastest { cycles, carried, least_carried, opening })
     }
 
     fn list_openings(&mut self) {
@@ -242,13 +286,13 @@ impl<'a> Search<'a> {
         Some((least_compute, *tile))
     }
 
-    /// The least cycles of any mapping.
-    fn fastest(&mut self) -> Option<Fastest> {
+    /// The least cycles of any mapping, which are known to be at least and at most so many.
+    fn fastest(&mut self, least: u64, most: u64) -> Option<Fastest> {
         let (least_compute, tile) = self.floor()?;
         let least_carried = tile.bytes();
-        let floor = least_compute.max(hbm_cycles(self.spec, tile.bytes()));
+        let floor = least_compute.max(hbm_cycles(self.spec, tile.bytes())).max(least);
         let mut fastest = None;
-        let mut budget = Budget::of(u64::MAX, self.spec);
+        let mut budget = Budget::of(most, self.spec);
         // The openings of least compute first: they usually hold the answer.
         for i in 0..self.scratch.openings.len() {
             let opening = self.scratch.openings[i];
@@ -256,7 +300,7 @@ impl<'a> Search<'a> {
                 continue;
             }
             if let Some((cycles, carried)) = self.faster(&opening, budget) {
-                fastest = Some(Fastest { cycles, carried, least_carried });
+                fastest = Some(Fastest { cycles, carried, least_carried, opening });
                 if cycles == floor {
                     return fastest;
                 }
@@ -264,7 +308,7 @@ impl<'a> Search<'a> {
             }
         }
         // Then the others, from those that may be the fastest on.
-        let mut open = std::mem::take(&mut self.scratch.open);
+        let mut open = std::mem::take(&mut self.scratch.waiting);
         open.clear();
         // Ways of one split stand together, and share what the global buffer is read for at the least.
         let mut read = ([u16::MAX; 4], 0);
@@ -282,24 +326,25 @@ impl<'a> Search<'a> {
             let bound = plan.bound(self.spec, &self.longest[usize::from(opening.way)]);
             if bound.within(&budget) {
                 let least = bound.least_cycles(self.spec).max(opening.compute);
-                open.push((u128::from(least), i));
+                open.push(Reverse((u128::from(least), i)));
             }
         }
-        open.sort_unstable();
-        for &(least, i) in &open {
+        // Few are looked at: the others need not be sorted.
+        let mut queue = BinaryHeap::from(open);
+        while let Some(Reverse((least, i))) = queue.pop() {
             if least > u128::from(budget.cycles) {
                 break;
             }
             let opening = self.scratch.openings[i];
             if let Some((cycles, carried)) = self.faster(&opening, budget) {
-                fastest = Some(Fastest { cycles, carried, least_carried });
+                fastest = Some(Fastest { cycles, carried, least_carried, opening });
                 if cycles == floor {
                     break;
                 }
                 budget = Budget::of(cycles - 1, self.spec);
             }
         }
-        self.scratch.open = open;
+        self.scratch.waiting = queue.into_vec();
         fastest
     }
 
