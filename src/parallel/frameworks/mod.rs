@@ -11,6 +11,7 @@ mod rules;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -169,10 +170,18 @@ impl Framework {
         ("any", Self::Any),
     ];
 
+    /// Its rules, in the order of [`RULES`].
+    fn rules(self) -> &'static [&'static Rule] {
+        static OF: OnceLock<Vec<Vec<&'static Rule>>> = OnceLock::new();
+        let of = |framework: Self| RULES.iter().filter(|rule| rule.is_of(framework)).collect();
+        let all = OF.get_or_init(|| Self::ALL.into_iter().map(of).collect());
+        let place = Self::ALL.iter().position(|&one| one == self);
+        place.map_or(&[], |place| &all[place])
+    }
+
     /// The first rule that a plan breaks, in the order of [`RULES`].
     pub fn check(self, plan: &PlanShape) -> Result<(), BrokenRule> {
-        let asked = RULES.iter().filter(|rule| rule.is_of(self));
-        match asked.into_iter().find(|rule| !(rule.holds)(plan)) {
+        match self.rules().iter().find(|rule| !(rule.holds)(plan)) {
             None => Ok(()),
             Some(broken) => Err(BrokenRule {
                 framework: if broken.is_of(Self::Any) { Self::Any } else { self },
