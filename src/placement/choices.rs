@@ -3,12 +3,15 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use super::Choice;
 use super::Legal;
 use super::Problem;
 use super::Rank;
 use super::cut::least_time;
+use super::exchanged::Exchanged;
+use super::exchanged::KnownExchanges;
 use super::interleaved::Family;
 use super::interleaved::all_are_compared;
 use super::layout_bounds::LayerLoads;
@@ -153,39 +156,24 @@ pub(super) struct Sums {
     loads: LayerLoads,
     is_chain: bool,
     /// What was asked for before: most shapes exchange the same.
-    known: RefCell<BTreeMap<ExchangeKey, Exchanged>>,
+    known: Arc<KnownExchanges>,
+    /// Likewise of whole layers on so many ranks with so many micro-batches.
+    whole: RefCell<BTreeMap<(usize, u64), WholeLayers>>,
 }
 
-/// What exchanges depend on.
-type ExchangeKey = (usize, Range, Zero, Order, Option<u64>);
-
-/// Ticks of exchanges among replicas, at the least.
-#[derive(Clone, Copy, Default)]
-struct Exchanged {
-    /// The gradients of the first layer, with those of a table that both ends hold.
-    reduce_first: u64,
-    /// The gradients of all layers one by one; 0 where they are exchanged otherwise.
-    reduce_all: u128,
-    /// The weights of the first layer, of the smallest, and of all one by one likewise.
-    gather_first: u64,
-    gather_any: u64,
-    gather_all: u128,
-}
-
-impl Exchanged {
-    fn min(self, other: Self) -> Self {
-        Self {
-            reduce_first: self.reduce_first.min(other.reduce_first),
-            reduce_all: self.reduce_all.min(other.reduce_all),
-            gather_first: self.gather_first.min(other.gather_first),
-            gather_any: self.gather_any.min(other.gather_any),
-            gather_all: self.gather_all.min(other.gather_all),
-        }
-    }
+/// What ranks that hold whole layers cannot beat, however these are cut.
+#[derive(Clone, Copy)]
+struct WholeLayers {
+    /// Ticks of the slowest rank for one micro-batch.
+    slowest: u64,
+    /// Ticks of a batch where ranks have several virtual stages.
+    interleaved: u128,
 }
 
 impl Sums {
-    pub(super) fn new(problem: &Problem) -> Self {
+    /// Exchanges that are `known` are not found again.
+    pub(super) fn new(problem: &Problem, known: Option<&Arc<KnownExchanges>>) -> Self {
+        let known = known.filter(|known| known.are_of(problem)).map(Arc::clone).unwrap_or_default();
         let profile = problem.profile;
         let load = |layer: &LayerProfile| layer.forward + layer.backward;
         let count = |kind: usize| profile.sequence.iter().filter(|&&at| at == kind).count() as u64;
@@ -211,7 +199,8 @@ impl Sums {
                 .map(|kind| (profile.kinds[kind].by_replicas(), count(kind)))
                 .collect(),
             is_chain,
-            known: RefCell::default(),
+            known,
+            whole: RefCell::default(),
             slowest,
             repeated: match profile.kinds.get(most).filter(|_| is_chain) {
                 Some(kind) => (count(most), load(kind), kind.repeatable),
@@ -253,16 +242,43 @@ impl Sums {
         (u128::from(micro_batches) * slowest).max(self.work)
     }
 
+    fn whole_layers(&self, ranks: usize, micro_batches: u64) -> WholeLayers {
+        let mut known = self.whole.borrow_mut();
+        *known.entry((ranks, micro_batches)).or_insert_with(|| {
+            let slowest = if self.is_chain { self.loads.slowest(ranks) } else { 0 };
+            WholeLayers {
+                slowest: u64::try_from(slowest).unwrap_or(u64::MAX),
+                interleaved: least_layout_time(&self.loads, ranks, micro_batches, 0),
+            }
+        })
+    }
+
+    /// Ticks of all passes that no shape with so many ranks can beat.
+    fn least_of_passes(&self, problem: &Problem, ranks: usize, micro_batches: u64) -> u128 {
+        let (count, load, _) = self.repeated;
+        let average = self.work.div_ceil(ranks as u128);
+        let average = u64::try_from(average).unwrap_or(u64::MAX);
+        let fullest = count.div_ceil(ranks as u64).saturating_mul(load);
+        let whole = self.whole_layers(ranks, micro_batches);
+        let slowest = self.slowest.max(average).max(fullest).max(whole.slowest);
+        let one = least_time(micro_batches, ranks, self.work, slowest);
+        if ranks < 2 || *problem.choices.chunks.end() < 2 {
+            return one;
+        }
+        let busy = u128::from(micro_batches) * u128::from(slowest);
+        one.min(busy.max(self.work).max(whole.interleaved))
+    }
+
     /// What replicas exchange in a shape with any of these numbers of pipelines.
     fn exchanged(&self, problem: &Problem, shape: &Shape, pipelines: Range) -> Exchanged {
         // Where every pair is alike, it does not matter how far apart replicas are.
         let apart = if problem.job.links.is_flat() { shape.ranks.min(2) } else { shape.ranks };
         let key = (apart, pipelines, shape.zero, shape.order, shape.shards);
-        if let Some(known) = self.known.borrow().get(&key) {
-            return *known;
+        if let Some(known) = self.known.get(&key) {
+            return known;
         }
         let found = self.exchanged_among(problem, shape, pipelines);
-        self.known.borrow_mut().insert(key, found);
+        self.known.insert(key, found);
         found
     }
 
@@ -400,13 +416,14 @@ impl Sums {
         (others + layers.min(left)).saturating_mul(forward)
     }
 
-    /// Ticks that no cut of a shape with any of these numbers of pipelines can beat.
+    /// Ticks that no cut of a shape with any of these numbers of pipelines can beat; fewer, though more
+    /// than `limit`, where that is soon known.
     pub(super) fn least_time(
         &self,
         problem: &Problem,
-        shape: &Shape,
-        pipelines: Range,
+        (shape, pipelines): (&Shape, Range),
         micro_batches: u64,
+        limit: Option<Rank>,
     ) -> u128 {
         let ranks = shape.ranks as u64;
         let (count, load, is_repeatable) = self.repeated;
@@ -424,19 +441,26 @@ impl Sums {
         let repeats = if is_repeatable { again_of(most) } else { 0 };
         let fullest = most.saturating_mul(load).saturating_add(repeats);
         let waits = self.waits(problem, shape, pipelines);
-        let whole = if self.is_chain { self.loads.slowest(shape.ranks) } else { 0 };
-        let whole = u64::try_from(whole).unwrap_or(u64::MAX);
-        let slowest = self.slowest.max(average).max(fullest).max(whole).saturating_add(waits);
+        let whole = self.whole_layers(shape.ranks, micro_batches);
+        let slowest =
+            self.slowest.max(average).max(fullest).max(whole.slowest).saturating_add(waits);
+        let is_beyond = |ticks: u128| limit.is_some_and(|limit| limit.time < ticks);
         let passes = match shape.schedule {
             PassOrder::OneForwardOneBackward => {
                 least_time(micro_batches, shape.ranks, total, slowest)
             }
             PassOrder::Interleaved { .. } => {
-                let any = least_layout_time(&self.loads, shape.ranks, micro_batches, 0);
-                let each = self.least_of_family(problem, shape, micro_batches);
-                (u128::from(micro_batches) * u128::from(slowest)).max(total).max(any).max(each)
+                let busy = u128::from(micro_batches) * u128::from(slowest);
+                let any = busy.max(total).max(whole.interleaved);
+                if is_beyond(any) {
+                    return any;
+                }
+                any.max(self.least_of_family(problem, shape, micro_batches))
             }
         };
+        if is_beyond(passes) {
+            return passes;
+        }
         let exchanged = self.exchanged(problem, shape, pipelines);
         // A rank of load l and exchanges x has worked m · l before it has exchanged what its last
         // backward passes do not hide; over all ranks these are sums over all layers.
@@ -516,29 +540,47 @@ pub(super) fn degrees(problem: &Problem, sums: &Sums, limit: Option<Rank>) -> Ve
 }
 
 /// Every shape with these degrees that could be the fastest, with what none of its cuts can beat.
-pub(super) fn candidates(problem: &Problem, sums: &Sums, degrees: &Degrees) -> Vec<Candidate> {
+///
+/// Those that do not rank before `limit` may be left out.
+pub(super) fn candidates(
+    problem: &Problem,
+    sums: &Sums,
+    degrees: &Degrees,
+    limit: Option<Rank>,
+) -> Vec<Candidate> {
     let (fewest, most) = degrees.pipelines;
+    let micro_batches = problem.job.micro_batches_per_pipeline(fewest);
+    let least = sums.least_of_passes(problem, degrees.ranks, micro_batches);
+    if limit.is_some_and(|limit| limit.time < least) {
+        return Vec::new();
+    }
     let is_flat = problem.job.links.is_flat();
     // Groups of a given size are even with some numbers of pipelines alone, and so are experts held
     // equally often.
     if problem.choices.shards.is_some() || copies_for_experts(problem.profile) > 1 {
-        return every_candidate(problem, sums, degrees);
+        return every_candidate(problem, sums, degrees, limit);
     }
     let together = |shape: Shape| {
         // With everything its own and every pair alike, more pipelines are only slower.
         let alike = shape.zero == Zero::Nothing && is_flat;
-        candidate(problem, sums, shape, (fewest, if alike { fewest } else { most }))
+        candidate(problem, sums, (shape, (fewest, if alike { fewest } else { most })), limit)
     };
     let shapes = shapes(problem, degrees.ranks, fewest).into_iter();
-    let candidates = shapes.map(together);
+    let may_rank = |candidate: &Candidate| limit.is_none_or(|limit| candidate.bound < limit);
+    let candidates = shapes.map(together).filter(may_rank);
     candidates.filter(|candidate| sums.may_hold(problem, candidate)).collect()
 }
 
 /// Every shape with these degrees, each with its own number of pipelines.
-pub(super) fn every_candidate(problem: &Problem, sums: &Sums, degrees: &Degrees) -> Vec<Candidate> {
+pub(super) fn every_candidate(
+    problem: &Problem,
+    sums: &Sums,
+    degrees: &Degrees,
+    limit: Option<Rank>,
+) -> Vec<Candidate> {
     let (fewest, most) = degrees.pipelines;
     let each = |n: u64| {
-        let alone = move |shape| candidate(problem, sums, shape, (n, n));
+        let alone = move |shape| candidate(problem, sums, (shape, (n, n)), limit);
         shapes(problem, degrees.ranks, n).into_iter().map(alone)
     };
     let step = copies_for_experts(problem.profile);
@@ -554,9 +596,14 @@ pub(super) fn copies_for_experts(profile: &Profile) -> u64 {
 }
 
 /// The shape with all these numbers of pipelines, of which it has the fewest.
-fn candidate(problem: &Problem, sums: &Sums, shape: Shape, pipelines: Range) -> Candidate {
+fn candidate(
+    problem: &Problem,
+    sums: &Sums,
+    (shape, pipelines): (Shape, Range),
+    limit: Option<Rank>,
+) -> Candidate {
     let micro_batches = problem.job.micro_batches_per_pipeline(shape.data_parallel);
-    let time = sums.least_time(problem, &shape, pipelines, micro_batches);
+    let time = sums.least_time(problem, (&shape, pipelines), micro_batches, limit);
     let bound = Rank::of(time, &shape, problem.devices_per_rank());
     let one = Shape { recompute: Recompute::First(1), ..shape };
     let grows = shape.recompute == Recompute::First(0)

@@ -147,7 +147,7 @@ pub enum Family {
 
 /// Whether every layout of so many layers is compared, not a family alone.
 pub fn all_are_compared(n_layers: usize, n_stages: usize) -> bool {
-    layouts::count(n_layers, n_stages) <= u128::from(MOST_LAYOUTS)
+    layouts::are_at_most(n_layers, n_stages, MOST_LAYOUTS)
 }
 
 /// The fastest layout that fits and takes less than `limit`; `None` where there is none. Of equally

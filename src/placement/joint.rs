@@ -7,6 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use super::Found;
 use super::Problem;
@@ -23,6 +24,7 @@ use super::chunk_table::ChunkTable;
 use super::cut::Cut;
 use super::cut::PipelineShape;
 use super::cut::best_cut;
+use super::exchanged::KnownExchanges;
 use super::interleaved::InterleavedLayout;
 use super::interleaved::InterleavedShape;
 use super::interleaved::best_layout;
@@ -75,11 +77,38 @@ pub(super) struct Joint<'a, C> {
     /// take less.
     least: Option<(Profile, Runs)>,
     limit: Option<Rank>,
+    wanted: Wanted,
+    known: Option<&'a Arc<KnownExchanges>>,
     best: Option<Found>,
 }
 
+/// What is asked of a search over shapes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked<'a> {
+    /// Placements that do not rank before this need not be known.
+    pub incumbent: Option<Rank>,
+    /// Which of the others.
+    pub wanted: Wanted,
+    /// Exchanges that were found before, in problems that differ in times alone.
+    pub known: Option<&'a Arc<KnownExchanges>>,
+}
+
+/// Which placement is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// The best.
+    #[default]
+    Best,
+    /// Any that ranks before the incumbent, the first that is found.
+    Any,
+}
+
 impl<'a, C: States> Joint<'a, C> {
-    pub(super) fn new(problem: &'a Problem<'a>, cuts: &'a C, incumbent: Option<Rank>) -> Self {
+    pub(super) fn new(
+        problem: &'a Problem<'a>,
+        cuts: &'a C,
+        Asked { incumbent, wanted, known }: Asked<'a>,
+    ) -> Self {
         let runs = Runs::new(problem);
         let Problem { profile, choices, .. } = *problem;
         let may_differ = !runs.is_uniform() || choices.zero[1].contains(&Zero::Weights);
@@ -88,7 +117,7 @@ impl<'a, C: States> Joint<'a, C> {
             let runs = Runs::of(&least);
             (least, runs)
         });
-        Self { problem, cuts, runs, least, limit: incumbent, best: None }
+        Self { problem, cuts, runs, least, limit: incumbent, wanted, known, best: None }
     }
 
     /// What stages cost by these rules, where so many ticks follow the last pass in any case.
@@ -124,7 +153,7 @@ impl<'a, C: States> Joint<'a, C> {
 
     /// Looks at every shape that could be better.
     pub(super) fn solve(mut self) -> Solved {
-        let sums = Sums::new(self.problem);
+        let sums = Sums::new(self.problem, self.known);
         let mut items: Vec<Item> =
             degrees(self.problem, &sums, self.limit).into_iter().map(Item::Degrees).collect();
         let mut queue: BinaryHeap<Reverse<(Rank, usize)>> =
@@ -134,9 +163,12 @@ impl<'a, C: States> Joint<'a, C> {
                 break;
             }
             let more = match items[at] {
-                Item::Degrees(degrees) => candidates(self.problem, &sums, &degrees),
+                Item::Degrees(degrees) => candidates(self.problem, &sums, &degrees, self.limit),
                 Item::Candidate(candidate) => self.look_at(&candidate, &sums),
             };
+            if self.wanted == Wanted::Any && self.best.is_some() {
+                return Solved { best: self.best, open: None };
+            }
             for next in more {
                 if !self.is_hopeless(next.bound) {
                     queue.push(Reverse((next.bound, items.len())));
@@ -152,10 +184,10 @@ impl<'a, C: States> Joint<'a, C> {
 
     /// Whether some cut of some shape fits.
     pub(super) fn fits(&mut self) -> bool {
-        let sums = Sums::new(self.problem);
+        let sums = Sums::new(self.problem, self.known);
         let all: Vec<Candidate> = degrees(self.problem, &sums, None)
             .iter()
-            .flat_map(|degrees| candidates(self.problem, &sums, degrees))
+            .flat_map(|degrees| candidates(self.problem, &sums, degrees, None))
             .collect();
         all.iter().any(|candidate| {
             let most = match candidate.shape.recompute {
@@ -228,7 +260,7 @@ impl<'a, C: States> Joint<'a, C> {
     /// A candidate with what none of its cuts can beat, and not `least` either.
     fn bounded(&self, candidate: Candidate, sums: &Sums, least: u128) -> Candidate {
         let Candidate { shape, pipelines, micro_batches, .. } = candidate;
-        let time = sums.least_time(self.problem, &shape, pipelines, micro_batches);
+        let time = sums.least_time(self.problem, (&shape, pipelines), micro_batches, self.limit);
         let bound = Rank::of(time.max(least), &shape, self.problem.devices_per_rank());
         Candidate { bound, ..candidate }
     }

@@ -8,6 +8,23 @@ pub(super) fn count(n_layers: usize, n_stages: usize) -> u128 {
     if n_stages == 0 || n_stages > n_layers { 0 } else { choose(n_layers - 1, n_stages - 1) }
 }
 
+/// Whether there are at most so many layouts of `n_layers` in `n_stages`.
+pub(super) fn are_at_most(n_layers: usize, n_stages: usize, most: u64) -> bool {
+    if n_stages == 0 || n_stages > n_layers {
+        return true;
+    }
+    let (n, k) = (n_layers - 1, n_stages - 1);
+    // Subsets of more members are more, up to half of all.
+    let mut found = 1_u64;
+    for i in 0..k.min(n - k) {
+        found = found.saturating_mul((n - i) as u64) / (i as u64 + 1);
+        if found > most {
+            return false;
+        }
+    }
+    found <= most
+}
+
 /// The number of subsets of k among n; the largest number where more.
 fn choose(n: usize, k: usize) -> u128 {
     let mut found = 1_u128;

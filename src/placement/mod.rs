@@ -20,6 +20,7 @@ mod choices;
 mod chunk_table;
 mod cut;
 mod downsets;
+mod exchanged;
 mod interleaved;
 mod joint;
 mod labels;
@@ -61,6 +62,7 @@ pub use cut::best_cut;
 pub use cut::least_time;
 use downsets::Downsets;
 pub use downsets::TooManyBranches;
+pub use exchanged::KnownExchanges;
 pub use interleaved::AfterFigures;
 pub use interleaved::ChunkCosts;
 pub use interleaved::ChunkFigures;
@@ -72,8 +74,10 @@ pub use interleaved::Scope;
 pub use interleaved::Unsolved;
 pub use interleaved::all_are_compared;
 pub use interleaved::best_layout;
+pub use joint::Asked;
 use joint::Joint;
 pub use joint::Solved;
+pub use joint::Wanted;
 pub use layouts::even_layouts;
 pub use legal::Legal;
 pub use obstacle::Obstacle;
@@ -200,13 +204,18 @@ impl Problem<'_> {
 /// Profile and job must satisfy [`Job::validate`], and there may be no more than [`MOST_LAYERS`]:
 /// readers check both.
 pub fn solve(problem: &Problem, incumbent: Option<Rank>) -> Result<Solved, TooManyBranches> {
+    solve_for(problem, Asked { incumbent, ..Asked::default() })
+}
+
+/// The same, where any may be asked for that ranks before the incumbent.
+pub fn solve_for(problem: &Problem, asked: Asked) -> Result<Solved, TooManyBranches> {
     let Problem { profile, job, choices } = *problem;
     let fixed = |recompute: Recompute| FixedProblem::new(problem, recompute);
     match job.time_model {
         TimeModel::Published => {
             let mut best: Option<Found> = None;
             for &recompute in &choices.recompute {
-                let limit = best.as_ref().map(|found| found.rank).or(incumbent);
+                let limit = best.as_ref().map(|found| found.rank).or(asked.incumbent);
                 let found = match choices.cut {
                     CutChoice::Best => solve_published(&fixed(recompute), limit)?,
                     CutChoice::Even => published::best_even_cut(&fixed(recompute), limit),
@@ -219,9 +228,9 @@ pub fn solve(problem: &Problem, incumbent: Option<Rank>) -> Result<Solved, TooMa
             let plain = fixed(Recompute::None);
             let sample = Sample { data_parallel: 1, n_stages: 2 };
             Ok(if profile.is_chain() {
-                Joint::new(problem, &Chain::new(&plain, sample), incumbent).solve()
+                Joint::new(problem, &Chain::new(&plain, sample), asked).solve()
             } else {
-                Joint::new(problem, &Downsets::new(&plain, sample)?, incumbent).solve()
+                Joint::new(problem, &Downsets::new(&plain, sample)?, asked).solve()
             })
         }
     }
@@ -249,7 +258,7 @@ pub fn fits(problem: &Problem) -> bool {
         return solve(problem, None).is_ok_and(|solved| solved.best.is_some());
     }
     let plain = FixedProblem::new(problem, Recompute::None);
-    Joint::new(problem, &Chain::new(&plain, sample), None).fits()
+    Joint::new(problem, &Chain::new(&plain, sample), Asked::default()).fits()
 }
 
 /// Whether memory alone tells if a shape of one virtual stage per rank fits.
@@ -267,7 +276,7 @@ fn tells_what_fits(problem: &Problem) -> bool {
 fn some_cut_fits(problem: &Problem, shape: Shape) -> bool {
     let plain = FixedProblem::new(problem, Recompute::None);
     let sample = Sample { data_parallel: 1, n_stages: 2 };
-    Joint::new(problem, &Chain::new(&plain, sample), None).may_fit(shape)
+    Joint::new(problem, &Chain::new(&plain, sample), Asked::default()).may_fit(shape)
 }
 
 /// Every shape of a problem, each alone, with ticks that none of its cuts can beat.
@@ -275,13 +284,13 @@ fn some_cut_fits(problem: &Problem, shape: Shape) -> bool {
 /// Of numbers of pipelines with as many micro-batches each, those that take no less time and energy
 /// than a smaller one are only listed where asked for: they draw less power on average.
 pub fn every_shape(problem: &Problem, every_number: bool) -> Vec<(Shape, u128)> {
-    let sums = choices::Sums::new(problem);
+    let sums = choices::Sums::new(problem, None);
     let mut found = Vec::new();
     for degrees in choices::degrees(problem, &sums, None) {
         let candidates = if every_number {
-            choices::every_candidate(problem, &sums, &degrees)
+            choices::every_candidate(problem, &sums, &degrees, None)
         } else {
-            choices::candidates(problem, &sums, &degrees)
+            choices::candidates(problem, &sums, &degrees, None)
         };
         for candidate in candidates {
             let (fewest, most) = candidate.pipelines;

@@ -13,11 +13,13 @@ use super::bound::Variant;
 use super::training::Division;
 use crate::estimate::Closeness;
 use crate::hardware::Accelerator;
+use crate::placement;
 use crate::placement::Choice;
 use crate::placement::Problem;
 use crate::placement::Rank;
 use crate::placement::Solved;
-use crate::placement::solve;
+use crate::placement::Wanted;
+use crate::placement::solve_for;
 use crate::plan::Profile;
 use crate::schedule::Limits;
 use crate::units::Time;
@@ -71,6 +73,14 @@ impl Asked {
             Self::FastestWithin(limit) | Self::AnyWithin(limit) => Some(limit),
         }
     }
+
+    /// Which placement of each variant.
+    fn wanted(self) -> Wanted {
+        match self {
+            Self::Fastest | Self::FastestWithin(_) => Wanted::Best,
+            Self::AnyWithin(_) => Wanted::Any,
+        }
+    }
 }
 
 impl From<Option<Time>> for Asked {
@@ -89,7 +99,7 @@ pub(super) fn search(
     (timed, asked): (&mut TimedDivisions, Asked),
     (glances, time): (&[Timing], impl Fn(&Division, Timing) -> Option<Timed>),
 ) -> Searched {
-    let within = asked.limit();
+    let (within, wanted) = (asked.limit(), asked.wanted());
     // Whatever takes longer than this is not looked at.
     let longest = within.map_or(u128::MAX, |limit| u128::from(limit.0));
     let mut best: Option<Candidate> = None;
@@ -139,12 +149,14 @@ pub(super) fn search(
             };
             Rank { choice, ..rank }
         });
-        let solved = solve(&problem, limit.or(beyond)).expect("a chain does not branch");
+        let incumbent = limit.or(beyond);
+        let asked = placement::Asked { incumbent, wanted, known: Some(&divided.exchanges) };
+        let solved = solve_for(&problem, asked).expect("a chain does not branch");
         let Solved { best: found, open: left } = solved;
         open = open.into_iter().chain(left).min();
         if let Some(found) = found {
             best = Some(Candidate { score: (found.rank.time, found.rank, way), found });
-            if matches!(asked, Asked::AnyWithin(_)) {
+            if wanted == Wanted::Any {
                 break;
             }
         }

@@ -8,6 +8,7 @@
 //! memory but count in time. Every relaxation makes the bound smaller, never larger;
 //! docs/search.md proves it.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::pipeline_memory::PipelineLimits;
@@ -82,15 +83,26 @@ impl PipelineBound {
         sharings: impl Fn(u64, &RangeInclusive<u64>) -> Vec<Sharing>,
     ) -> Self {
         let mut shapes: Vec<Shape> = Vec::new();
+        // With several stages nothing in flight depends on the number of pipelines.
+        let mut several: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for (ranks, pipelines) in &limits.pipelines {
             // More pipelines leave each with fewer micro-batches and share more: no bound grows.
             let rounds = limits.micro_batches.div_ceil(*pipelines.end());
             let most_rounds = limits.micro_batches.div_ceil(*pipelines.start());
-            for Sharing { state, exchanges } in sharings(*ranks, pipelines) {
-                for stages in limits.stages(*ranks, most_rounds) {
-                    let held = (*ranks, rounds, stages);
-                    let Some(repeats) = limits.least_repeats(held, state) else { continue };
-                    let last_stage = limits.most_layers(1, held, state);
+            let sharings = sharings(*ranks, pipelines);
+            for stages in limits.stages(*ranks, most_rounds) {
+                let all = || limits.in_flight((*ranks, rounds, stages));
+                let one;
+                let in_flight = match stages {
+                    Stages::One => {
+                        one = all();
+                        &one
+                    }
+                    Stages::Several => several.entry(*ranks).or_insert_with(all),
+                };
+                for &Sharing { state, exchanges } in &sharings {
+                    let Some(repeats) = limits.least_repeats(in_flight, state) else { continue };
+                    let last_stage = limits.most_layers((1, *ranks), in_flight[0], state);
                     let ranks = *ranks;
                     let shape = Shape { ranks, stages, rounds, last_stage, repeats, exchanges };
                     if !shapes.iter().any(|known| known.covers(&shape)) {

@@ -77,12 +77,18 @@ impl PipelineLimits {
         (*self.chunks.start()).max(2) as u64..=most.min(*self.chunks.end() as u64)
     }
 
-    /// Micro-batches in flight for each layer of the rank at this place from the end, at the least.
+    /// Micro-batches in flight for each layer of every rank at the least, the last rank first: never fewer
+    /// further from the end.
+    pub fn in_flight(&self, held: Held) -> Vec<u64> {
+        (1..=held.0).map(|place| self.in_flight_at(place, held)).collect()
+    }
+
+    /// The same of the rank at this place from the end.
     ///
     /// With several virtual stages, as the first backward pass begins every one but the last has a
     /// micro-batch of every rank in flight, the last one as many as there are ranks after it twice
     /// and one more. That counts the less, the more of the layers are in it.
-    fn in_flight(&self, from_the_end: u64, (ranks, rounds, stages): Held) -> u64 {
+    fn in_flight_at(&self, from_the_end: u64, (ranks, rounds, stages): Held) -> u64 {
         match (self.time_model, stages) {
             (TimeModel::Published, _) => from_the_end,
             (TimeModel::OneForwardOneBackward, Stages::One) => from_the_end.min(rounds),
@@ -105,9 +111,14 @@ impl PipelineLimits {
         }
     }
 
-    /// The most repeated layers that fit in the rank at this place from the end.
-    pub fn most_layers(&self, from_the_end: u64, held: Held, state: u64) -> u64 {
-        let (in_flight, ranks) = (self.in_flight(from_the_end, held), held.0);
+    /// The most repeated layers that fit in the rank at this place from the end of so many, with so many
+    /// micro-batches in flight.
+    pub fn most_layers(
+        &self,
+        (from_the_end, ranks): (u64, u64),
+        in_flight: u64,
+        state: u64,
+    ) -> u64 {
         // Memory of n layers is at least `fixed + n · each`. Nothing is sent to the first stage.
         let (fixed, each) = match self.recompute {
             Recompute::None => (0, state + in_flight * self.kept),
@@ -130,10 +141,11 @@ impl PipelineLimits {
     /// A rank holds some layers that keep everything. Each one more asks for so many repeats, the
     /// fewer the more micro-batches are in flight there: it is given to the rank that asks for the
     /// fewest, up to as many as fit there where all are repeated.
-    pub fn least_repeats(&self, held: Held, state: u64) -> Option<f64> {
-        let places = 1..=held.0;
-        let most = places.clone().map(|place| self.most_layers(place, held, state));
-        if most.fold(0, u64::saturating_add) < self.repeated {
+    pub fn least_repeats(&self, in_flight: &[u64], state: u64) -> Option<f64> {
+        let ranks = in_flight.len() as u64;
+        let most = |(place, &n): (u64, &u64)| self.most_layers((place, ranks), n, state);
+        let sum = (1..).zip(in_flight).map(most).fold(0, u64::saturating_add);
+        if sum < self.repeated {
             return None;
         }
         let saved = self.kept.saturating_sub(self.input);
@@ -141,22 +153,23 @@ impl PipelineLimits {
             return Some(0.0);
         }
         let room = self.capacity.saturating_sub(self.working) as f64;
-        let mut left = self.repeated as f64;
-        let mut asked: Vec<(f64, f64)> = Vec::new();
-        for place in places {
-            let n = self.in_flight(place, held) as f64;
-            let all = state as f64 + n * self.kept as f64;
-            let free = (room / all).min(self.repeated as f64);
-            left -= free;
-            let more = self.most_layers(place, held, state) as f64 - free;
-            asked.push((all / (n * saved as f64), more.max(0.0)));
-        }
-        asked.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let asks = |n: u64| state as f64 + n as f64 * self.kept as f64;
+        let free = |n: u64| (room / asks(n)).min(self.repeated as f64);
+        let mut left = in_flight.iter().fold(self.repeated as f64, |left, &n| left - free(n));
         let mut repeats = 0.0;
-        for (each, more) in asked {
-            let taken = more.min(left.max(0.0));
-            repeats += each * taken;
-            left -= taken;
+        // Ranks with more in flight come last, and ask for fewer.
+        let mut end = in_flight.len();
+        while end > 0 && left > 0.0 {
+            let n = in_flight[end - 1];
+            let first = in_flight[..end].partition_point(|&other| other < n);
+            let each = asks(n) / (n as f64 * saved as f64);
+            for place in first..end {
+                let more = self.most_layers((place as u64 + 1, ranks), n, state) as f64 - free(n);
+                let taken = more.max(0.0).min(left.max(0.0));
+                repeats += each * taken;
+                left -= taken;
+            }
+            end = first;
         }
         Some(repeats)
     }
@@ -227,7 +240,7 @@ mod tests {
                         let most = order.peak(ranks, micro_batches, rank, kept);
                         let layers: u128 = (rank..n_stages).step_by(ranks).map(kept).sum();
                         let held = (ranks as u64, micro_batches, Stages::Several);
-                        let each = limits.in_flight((ranks - rank) as u64, held);
+                        let each = limits.in_flight(held)[ranks - rank - 1];
                         assert!(
                             u128::from(each) * layers <= most,
                             "{sizes:?} {rank} {each} {most}"
@@ -248,7 +261,7 @@ mod tests {
                     let n_layers = 12;
                     let limits = PipelineLimits { capacity, ..limits(n_layers, 1..=1) };
                     let held = (ranks, 16, Stages::One);
-                    let told = limits.least_repeats(held, state);
+                    let told = limits.least_repeats(&limits.in_flight(held), state);
                     let needed = |place: u64, layers: u64| -> Option<u64> {
                         let bytes = |again: u64| {
                             layers * state + place * ((layers - again) * 10 + again * 2)

@@ -47,6 +47,7 @@ use crate::parallel::zero::Sharers;
 use crate::parallel::zero::Zero;
 use crate::parallel::zero::with_exchanges;
 use crate::placement::Choices;
+use crate::placement::KnownExchanges;
 use crate::placement::Legal;
 use crate::placement::MOST_LAYERS;
 use crate::plan::CutSpace;
@@ -106,6 +107,8 @@ pub struct Division {
     needs: Vec<[Dag<OpNeeds>; 2]>,
     /// Of all layers, forward and backward.
     pub least_work: [LeastWork; 2],
+    /// What replicas exchange in placements, as far as it was asked for.
+    pub exchanges: Arc<KnownExchanges>,
 }
 
 /// Why a model cannot be trained on these terms at all.
@@ -319,7 +322,15 @@ impl Division {
                 sum.add(&LeastWork::of(pass), count);
             }
         }
-        Self { share, cluster: *cluster, graphs, repeated, needs, least_work }
+        Self {
+            share,
+            cluster: *cluster,
+            graphs,
+            repeated,
+            needs,
+            least_work,
+            exchanges: Arc::default(),
+        }
     }
 
     /// Femtojoules of one micro-batch through all layers on one device, at the least, with so many
