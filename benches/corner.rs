@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use phaze::estimate::EstimateTable;
 use phaze::hardware::chip::ChipKnobs;
-use phaze::hardware::chip::Precision;
 use phaze::hardware::chip::torus_of_links;
 use phaze::hardware::technology::Technology;
 use phaze::input::request::ModelEntry;
@@ -16,6 +15,7 @@ use phaze::input::request::RequestFile;
 use phaze::input::request::ready;
 use phaze::input::source::no_files;
 use phaze::input::technology::of_process;
+use phaze::model::Precision;
 use phaze::search::Setup;
 use phaze::strategy::Corner;
 use phaze::strategy::Planner;

@@ -1,6 +1,10 @@
 //! Chips searched by boxes against every chip evaluated, on small spaces of real chips; the answers
 //! are certified, and lies about them are found.
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use phaze::ask::chips::ChipVerdict;
 use phaze::certify::boxes;
 use phaze::compare::chip_outcome;
 use phaze::input::request::RequestFile;
@@ -9,6 +13,7 @@ use phaze::input::request::ready_chips;
 use phaze::input::saved;
 use phaze::input::source::no_files;
 use phaze::report::boxes_csv;
+use phaze::search::Observer;
 use phaze::search::boxes::BoxProblem;
 use phaze::search::boxes::Evaluation;
 use phaze::search::boxes::Value;
@@ -19,6 +24,7 @@ use phaze::search::chips::ChipOutcome;
 use phaze::search::chips::ChipPoint;
 use phaze::search::chips::ChipSetup;
 use phaze::search::chips::chip_facts;
+use phaze::search::chips::sentences;
 use phaze::search::chips::survey;
 
 /// A few hundred chips.
@@ -92,11 +98,22 @@ fn boxes_find_the_best_chip_of_small_spaces_by_every_objective_and_budget() {
         ("", "", "objective = \"throughput-per-area\""),
         ("", "", "objective = \"energy-per-token\""),
         ("", "", "power_cap_w = 150.0"),
+        ("", "", "power_cap_w = 60.0\ntop = 3"),
+        ("", "[chip]\nnetwork = \"flat\"", "power_cap_w = 90.0\nobjective = \"cost-per-token\""),
         // Six stacks and many links have no edge on such a die.
         ("", "max_area_mm2 = 500\n[chip]\ntdp_w = 300", ""),
         ("", "[chip]\nprice_usd = 1200", ""),
         ("", "[chip]\nnetwork = \"flat\"", ""),
         ("", "[chip]\nnetwork = \"2x4\"\nprocess_nm = 7", ""),
+        ("", "[chip]\ndevices_per_node = 2\nbetween_gb_per_s = 25", "top = 2"),
+        (
+            "",
+            "[chip]\ndevices_per_node = 4\nusd_per_gb_per_s_between = 200",
+            "objective = \"cost-per-token\"",
+        ),
+        ("", "[chip]\nprecision = \"fp8\"", "top = 2"),
+        ("", "[chip]\nprecision = \"fp8\"", "objective = \"energy-per-token\""),
+        ("", "[chip]\nprecision = \"fp8\"\ntdp_w = 300", "objective = \"cost-per-token\""),
     ];
     for (job, chip, search) in cases {
         let setup = setup(job, chip, search);
@@ -267,6 +284,101 @@ fn lies_about_boxes_are_found_without_a_solver() {
         lie(&mut lines);
         let told = verdict(&outcome, &(lines.join("\n") + "\n"));
         assert!(told.is_err(), "{what} is believed");
+    }
+}
+
+/// Sixteen chips with so many vector cores.
+fn with_vector_cores(cores: &str) -> ChipSetup {
+    let text = format!(
+        "[[model]]\nname = \"bert-large\"\n[job]\ndevices = 8\nglobal_batch = 64\nmicro_batches = [2]\n\
+         [space]\ntensor_cores = 16\nwidth = 128\ndepth = 128\nvector_cores = {cores}\n\
+         vector_width = 128\nglb_mib = 16\nglb_bytes_per_cycle = 8192\nclock = [1.0, 1.6]\n\
+         stacks = [1, 3]\nlinks = [50, 400]\n"
+    );
+    let file = RequestFile::read(&text, "test").unwrap();
+    ready_chips(&file, "test", &no_files).unwrap()
+}
+
+/// A search that left too few lanes to a box closes it by its corner, though chips of it are better.
+#[test]
+fn a_corner_that_was_left_too_few_lanes_is_refuted_by_solving_it_again() {
+    let (few, all) = (with_vector_cores("1"), with_vector_cores("[1, 16]"));
+    let (honest, _, best, _) = searched(&all);
+    assert_eq!(honest.winner.as_ref().unwrap().chip.knobs["vector_cores"], 16);
+    let (mut told, mut boxes, kept, _) = searched(&few);
+    assert!(best[0] < kept[0], "more lanes are better here");
+    // The other half of the space, said to be closed: by its corner, and as nothing of what is nearly as good.
+    let slab = "16,16,128,128,16,16,8192,8192,1000,1600,1,3,50,400";
+    let Value { first, second, place } = kept[0];
+    boxes += &format!("objective,corner,{first},{second},{place},16,16,128,128,128,128,{slab}\n");
+    for near in &mut told.near_winners {
+        let word = near.least.word();
+        boxes += &format!("{word},corner_nothing,,,,16,16,128,128,128,128,{slab}\n");
+        near.certificate_entries += 1;
+    }
+    told.request = all.request.clone();
+    let winner = told.winner.clone().unwrap();
+    let lens = all.grid.lens();
+    let point: ChipPoint = std::array::from_fn(|at| {
+        let value = winner.chip.knobs[phaze::hardware::chip::CHIP_KNOBS[at].name];
+        u16::try_from(all.grid.values(at).binary_search(&value).unwrap()).unwrap()
+    });
+    assert_eq!((lens[3], phaze::search::boxes::place(lens, &point)), (2, place));
+    told.binds = sentences::bindings(&all.grid, &point);
+    let about = (told.binds.as_slice(), told.limited_by.as_slice());
+    told.why_it_wins = Some(sentences::why_it_wins(&winner, &[], about));
+    let proof = &mut told.proof;
+    let corner = proof.closed.entry("corner".into()).or_default();
+    (corner.boxes, corner.points) = (corner.boxes + 1, corner.points + 8);
+    (proof.points, proof.certificate_entries) = (16, proof.certificate_entries + 1);
+    let (points, closed) = (proof.points, &proof.closed);
+    let said = sentences::Proved { points, closed, open_points: 0, stopped_by: None, gap: 0.0 };
+    proof.statement = said.statement();
+    // Nothing but the corner itself is false, and that takes a solver.
+    verdict(&told, &boxes).unwrap();
+    let deeply = phaze::ask::chips::check(("test", &told), ("boxes.csv", &boxes), Some(&()));
+    match deeply.unwrap() {
+        ChipVerdict::False(lie) => assert!(lie.contains("not better"), "{lie}"),
+        _ => panic!("too few lanes are believed"),
+    }
+}
+
+/// Ends a search after so many looks.
+struct After(AtomicUsize);
+
+impl Observer for After {
+    fn begins(&self, _: &str) {}
+    fn evaluated(&self, _: &str, _: usize) {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).ok();
+    }
+    fn stops(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+}
+
+#[test]
+fn the_gap_of_a_search_that_was_stopped_is_no_less_than_what_open_boxes_leave() {
+    let setup = setup("", "", "");
+    let evaluator = ChipEvaluator::new(&setup, &()).unwrap_or_else(|(_, why)| panic!("{why}"));
+    let survey = survey(&evaluator, &After(AtomicUsize::new(2)));
+    assert!(!survey.walk.open.is_empty() && !survey.walk.kept.is_empty());
+    let outcome = chip_outcome(&evaluator, &survey, Some("the user"));
+    let mut boxes = Vec::new();
+    boxes_csv::write(&setup, &survey, &mut boxes).unwrap();
+    let boxes = String::from_utf8(boxes).unwrap();
+    let gap = outcome.proof.gap;
+    assert!(gap > 0.0 && gap < 1.0, "{gap}");
+    verdict(&outcome, &boxes).unwrap();
+    for (lie, is_believed) in [(0.0, false), (gap / 2.0, false), (gap - 1e-6, false), (1.0, true)] {
+        let mut told = outcome.clone();
+        let proof = &mut told.proof;
+        proof.gap = lie;
+        let stopped_by = proof.stopped_by.as_deref();
+        let (points, open_points, closed) = (proof.points, proof.open_points, &proof.closed);
+        proof.statement =
+            sentences::Proved { points, closed, open_points, stopped_by, gap: lie }.statement();
+        // A larger gap claims less.
+        assert_eq!(verdict(&told, &boxes).is_ok(), is_believed, "{lie} instead of {gap}");
     }
 }
 

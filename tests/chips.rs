@@ -11,11 +11,11 @@ use phaze::hardware::chip::Cores;
 use phaze::hardware::chip::DieArea;
 use phaze::hardware::chip::OffChipMemory;
 use phaze::hardware::chip::PartFigures;
-use phaze::hardware::chip::Precision;
 use phaze::hardware::technology::Constant;
 use phaze::hardware::technology::Technology;
 use phaze::input::hardware::preset;
 use phaze::input::technology::of_process;
+use phaze::model::Precision;
 use phaze::units::Area;
 use phaze::units::Bytes;
 

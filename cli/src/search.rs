@@ -115,7 +115,7 @@ pub struct Asked {
     expert_tensor: Option<Vec<u64>>,
     /// How much more than an even load the fullest device of a mixture of experts has: 1.2
     /// [default: what configurations say, or 1.0]
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
     imbalance: Option<f64>,
     /// Layers that are trained to tell the token after the next, in every model that can have them: 0
     /// or 1 [default: what configurations say]
@@ -137,7 +137,7 @@ pub struct Asked {
     #[arg(long, value_name = "NAME")]
     launchable: Option<String>,
     /// Memory that plans leave free, in percent [default: 6, or 0 with --published]
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
     reserve: Option<f64>,
     /// adam-mixed, adam-mixed-16 or sgd [default: adam-mixed]
     #[arg(long, value_name = "NAME")]
@@ -193,7 +193,7 @@ pub struct Asked {
     #[arg(long)]
     robust: bool,
     /// Leave out designs whose devices draw more than this on average
-    #[arg(long, value_name = "WATTS")]
+    #[arg(long, value_name = "WATTS", allow_negative_numbers = true)]
     power_cap: Option<f64>,
     /// Sizes of off-chip memory of the published space in GiB [default: 32,64,80]
     #[arg(long, value_name = "GIB,…")]
@@ -217,39 +217,53 @@ struct ChipAsked {
     /// What chips are made in, in nm: 3, 5, 7 or 16 [default: 5]
     #[arg(long, value_name = "NM")]
     process: Option<u64>,
+    /// What arrays multiply, bf16 or fp8, in which the matmuls of layers compute then [default: bf16]
+    #[arg(long, value_name = "NAME")]
+    precision: Option<String>,
     /// The generation of off-chip memory [default: hbm3e]
     #[arg(long, value_name = "NAME")]
     memory: Option<String>,
     /// The largest die in mm² [default: 800, of the published space the published limit]
-    #[arg(long, value_name = "MM2")]
+    #[arg(long, value_name = "MM2", allow_negative_numbers = true)]
     max_area: Option<f64>,
     /// The most thermal design power in watts [default: 700]
-    #[arg(long, value_name = "WATTS")]
+    #[arg(long, value_name = "WATTS", allow_negative_numbers = true)]
     tdp: Option<f64>,
     /// The most that a chip may cost to make, in dollars [default: any]
-    #[arg(long, value_name = "DOLLARS")]
+    #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true)]
     max_price: Option<f64>,
-    /// What the links lead to: torus, its sides as 8x8x16, or flat [default: torus, the most cubic]
+    /// What the links lead to: torus, its sides as 8x8x16, flat, or nodes [default: torus, the most
+    /// cubic]
     #[arg(long, value_name = "NETWORK", conflicts_with = "torus")]
     network: Option<String>,
+    /// Chips of a node, which its links join by a switch; makes the network one of nodes [default: 8]
+    #[arg(long, value_name = "N", conflicts_with = "torus")]
+    devices_per_node: Option<u64>,
+    /// GB/s per direction of each chip's card to other nodes; makes the network one of nodes
+    /// [default: 50]
+    #[arg(long, value_name = "GB/S", conflicts_with = "torus")]
+    between: Option<u64>,
     /// The sides of the torus, as 8x8x16 [default: the most cubic]
     #[arg(long, value_name = "AxBxC")]
     torus: Option<String>,
-    /// What a GB/s of links costs, per direction, in dollars [default: 10 in a torus, 85 flat]
-    #[arg(long, value_name = "DOLLARS")]
+    /// What a GB/s of links costs, per direction, in dollars [default: 10 in a torus or a node, 85 flat]
+    #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true)]
     price_links: Option<f64>,
+    /// What a GB/s between nodes costs, per direction, in dollars [default: 85]
+    #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true)]
+    price_between: Option<f64>,
     /// What a kWh costs, in dollars [default: 0.08]
-    #[arg(long, value_name = "DOLLARS")]
+    #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true)]
     kwh: Option<f64>,
     /// Years in service [default: 4]
-    #[arg(long, value_name = "YEARS")]
+    #[arg(long, value_name = "YEARS", allow_negative_numbers = true)]
     years: Option<f64>,
     /// Chips that share masks and design [default: 100000]
-    #[arg(long, value_name = "CHIPS")]
+    #[arg(long, value_name = "CHIPS", allow_negative_numbers = true)]
     volume: Option<f64>,
     /// Count what a buyer pays: the part of the price that is not the cost of the chip [default: a
     /// builder's cost]
-    #[arg(long, value_name = "PART")]
+    #[arg(long, value_name = "PART", allow_negative_numbers = true)]
     margin: Option<f64>,
 }
 
@@ -438,28 +452,45 @@ impl Asked {
         search.robust = self.robust.then_some(true);
         let chip = &mut file.chip;
         chip.process_nm = self.chip.process;
+        chip.precision.clone_from(&self.chip.precision);
         chip.memory.clone_from(&self.chip.memory);
         chip.tdp_w = self.chip.tdp;
         chip.price_usd = self.chip.max_price;
         chip.network = self.chip.network.clone().or_else(|| self.chip.torus.clone());
+        chip.devices_per_node = self.chip.devices_per_node;
+        chip.between_gb_per_s = self.chip.between;
         chip.usd_per_gb_per_s = self.chip.price_links;
+        chip.usd_per_gb_per_s_between = self.chip.price_between;
         chip.usd_per_kwh = self.chip.kwh;
         chip.years = self.chip.years;
         chip.volume = self.chip.volume;
         chip.margin = self.chip.margin;
-        if let Some(sizes) = &self.hbm {
-            file.space = RawSpace::setting("--hbm", &format!("hbm_gib={sizes}"))?;
-        }
-        if let Some(mm2) = self.chip.max_area {
-            let largest = RawSpace::setting("--max-area", &format!("max_area_mm2={mm2}"))?;
-            file.space = largest.over(file.space);
-        }
-        for (option, settings) in [("--space", &self.space), ("--fix", &self.fix)] {
-            for setting in settings {
-                file.space = RawSpace::setting(option, setting)?.over(file.space);
-            }
-        }
+        file.space = self.space()?;
         Ok(file)
+    }
+
+    /// What the options say of the space; two that say different things of the same are refused.
+    fn space(&self) -> Result<RawSpace, Refusal> {
+        let hbm = self.hbm.as_ref().map(|sizes| ("--hbm", format!("hbm_gib={sizes}")));
+        let area = self.chip.max_area.map(|mm2| ("--max-area", format!("max_area_mm2={mm2}")));
+        let spaces = self.space.iter().map(|setting| ("--space", setting.clone()));
+        let fixed = self.fix.iter().map(|setting| ("--fix", setting.clone()));
+        let mut space = RawSpace::default();
+        let mut said: Vec<(String, String)> = Vec::new();
+        for (option, setting) in hbm.into_iter().chain(area).chain(spaces).chain(fixed) {
+            let found = RawSpace::setting(option, &setting)?;
+            let words = format!("{option} {setting}");
+            for key in found.keys() {
+                if let Some((_, before)) = said.iter().find(|(known, _)| known == key) {
+                    let problem =
+                        format!("{before} and {words} say the same `{key}`; give one of them");
+                    return Err(Refusal::Options(problem));
+                }
+                said.push((key.to_owned(), words.clone()));
+            }
+            space = found.over(space);
+        }
+        Ok(space)
     }
 }
 

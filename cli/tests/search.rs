@@ -149,6 +149,57 @@ fn bad_requests_are_refused_with_the_reason_and_leave_nothing() {
     }
 }
 
+#[test]
+fn chips_that_cannot_be_are_refused_with_what_would_do() {
+    let out = directory("no-chip");
+    let path = out.display().to_string();
+    let cases: [(&[&str], &str); 25] = [
+        (&["--max-area", "30"], "of the smallest one the die has"),
+        (&["--tdp", "3"], "of the smallest one the design power is"),
+        (&["--max-price", "10"], "W and"),
+        (&["--process", "6"], "nearest is 5; known are"),
+        (&["--memory", "hbm5"], "unknown generation of memory `hbm5`; known are hbm2, "),
+        (&["--fix", "stacks=9"], "at most 6 stacks fit beside such links"),
+        (&["--fix", "stacks=0"], "is out of range"),
+        (&["--fix", "clock=2.5"], "at most 2124 MHz would do"),
+        (&["--price-links", "-3"], "`chip.usd_per_gb_per_s = -3` is out of range"),
+        (&["--price-between", "-3"], "`chip.usd_per_gb_per_s_between = -3` is out of range"),
+        (&["--kwh", "-0.1"], "`chip.usd_per_kwh = -0.1` is out of range"),
+        (&["--max-price", "-4"], "`chip.price_usd = -4` is out of range"),
+        (&["--max-area", "-4"], "`space.max_area_mm2 = -4` is out of range"),
+        (&["--years", "-1"], "`chip.years = -1` is out of range"),
+        (&["--volume", "-1"], "`chip.volume = -1` is out of range"),
+        (&["--margin", "1.5"], "`chip.margin = 1.5` is out of range"),
+        (&["--space", "clock=3..4"], "holds no value of the knob; the knob has 900"),
+        (&["--space", "stakcs=4"], "(did you mean `stacks`?)"),
+        (&["--precision", "fp9"], "unknown precision `fp9`; known are bf16, fp8"),
+        (
+            &["--precision", "fp8", "--efficiency", "a100-80g"],
+            "take bf16, or efficiency with `matmul_fp8`",
+        ),
+        (
+            &["--network", "flat", "--between", "50"],
+            "is of chips in nodes, and the network is flat",
+        ),
+        (&["--network", "torus", "--torus", "8x8x16"], "cannot be used with"),
+        (&["--torus", "4x4"], "sides whose product they are would do, such as 8x8x16"),
+        (
+            &["--fix", "stacks=4", "--space", "stacks=1,2"],
+            "say the same `stacks`; give one of them",
+        ),
+        (&["--space", "published", "--precision", "fp8"], "chip.precision"),
+    ];
+    for (arguments, expected) in cases {
+        let arguments: Vec<&str> =
+            ["search", "--out", &path].into_iter().chain(arguments.iter().copied()).collect();
+        let refused = phaze(&arguments);
+        let message = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert!(!out.exists(), "{arguments:?} wrote something");
+    }
+}
+
 /// One design with one memory: a search of an instant.
 const TINY: [&str; 16] = [
     "search",

@@ -25,6 +25,7 @@ use crate::search::chips::ChipOutcome;
 use crate::search::chips::ChipSetup;
 use crate::search::chips::ChipSurvey;
 use crate::search::chips::Ended;
+use crate::search::chips::Unturned;
 
 /// What a search over chips ended with: what `outcome.json` and `boxes.csv` hold.
 #[derive(Clone, Debug)]
@@ -72,18 +73,13 @@ pub fn evaluator<'a>(
 /// # Errors
 /// The chip of which it is not.
 pub fn believed(evaluator: &ChipEvaluator, survey: &ChipSurvey, kept: &str) -> Result<(), Refusal> {
-    evaluator.is_believed(survey).map_err(|chip| {
-        Refusal::Options(format!(
-            "{kept}: what it says of the chip {chip} is not what is found; search with --force to \
-             begin anew"
-        ))
-    })
+    evaluator.is_believed(survey).map_err(|chip| disbelieved(kept, &chip))
 }
 
 /// The whole answer from what was surveyed: the best in full, and what it is compared with.
 ///
 /// # Errors
-/// That a part to compare with is not known.
+/// That a part to compare with is not known, or that what was recalled is not what is found.
 pub fn concluded(
     evaluator: &ChipEvaluator,
     survey: &ChipSurvey,
@@ -112,9 +108,17 @@ pub fn concluded(
         let winner = survey.walk.kept.first().filter(|_| setup.request.robust);
         let turned = winner.map(|winner| {
             let judged = (&survey.judge, winner);
-            let found = search::chips::survey_robust(evaluator, judged, watcher)?;
-            Ok(compare::chips::under_assumptions((&survey.judge, winner.point), &found))
+            let found = search::chips::survey_robust(evaluator, judged, watcher);
+            let told = |found: Vec<_>| {
+                compare::chips::under_assumptions((&survey.judge, winner.point), &found)
+            };
+            match found {
+                Ok(found) => Ok(Ok(told(found))),
+                Err(Unturned::Ended) => Ok(Err(Ended)),
+                Err(Unturned::Disbelieved(chip)) => Err(disbelieved("the journal", &chip)),
+            }
         });
+        let turned = turned.transpose()?;
         let (turned, unturned) = told(turned);
         outcome.robust = turned;
         let left_out = |one: &ChipBaseline| one.reason.as_deref() == Some(STOPPED);
@@ -132,6 +136,12 @@ pub fn concluded(
     }
     let boxes = String::from_utf8(boxes).expect("a table is text");
     Ok(SearchedChips { outcome, boxes, interrupted })
+}
+
+fn disbelieved(kept: &str, chip: &str) -> Refusal {
+    Refusal::Options(format!(
+        "{kept}: what it says of the chip {chip} is not what is found; search with --force to begin anew"
+    ))
 }
 
 /// All models of a request on its chips, compared as they were.

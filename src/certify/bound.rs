@@ -86,7 +86,8 @@ struct PassBound {
     network: Vec<f64>,
     /// Whom each operator reads from.
     reads: Vec<Vec<u32>>,
-    multiply_accumulates: f64,
+    /// In 16 bits, and in 8.
+    multiply_accumulates: [f64; 2],
     /// Bytes read from and written to the global buffer.
     glb: [f64; 2],
     /// Bytes read from and written to the buffers of vector cores.
@@ -250,6 +251,7 @@ impl DivisionBound {
         let forward_passes = if recompute == Recompute::Full { 2.0 } else { 1.0 };
         let vector = chip.vector(Use::Spread).energies;
         let tensor = chip.tensor(Use::Spread).energies;
+        let fp8 = chip.tensor_in(Numbers::Fp8, Use::Spread).energies;
         let of_pass = |pass: &PassBound| {
             let hbm: f64 = pass.hbm_bytes.iter().sum();
             let lanes: f64 = pass.lane_cycles.iter().sum();
@@ -260,7 +262,9 @@ impl DivisionBound {
                 + pass.vector_local[1] * vector.local_write as f64
                 + pass.array_bytes[array] * tensor.local_read.min(tensor.local_write) as f64;
             let (mac, lane) = (tensor.mac + tensor.register, vector.lane + vector.lane_register);
-            pass.multiply_accumulates * mac as f64 + lanes * lane as f64 + accesses / 8.0
+            let [in_16, in_8] = pass.multiply_accumulates;
+            let computed = in_16 * mac as f64 + in_8 * (fp8.mac + fp8.register) as f64;
+            computed + lanes * lane as f64 + accesses / 8.0
         };
         let mut moved = 0.0;
         for ([forward, backward], count) in self.passes.iter().zip(&self.occurrences) {
@@ -303,7 +307,9 @@ impl PassBound {
         let of_ops = |figure: &dyn Fn(&Op) -> f64| ops.nodes().iter().map(figure).collect();
         let on_chip = |op: &Op| !matches!(op.work, Work::Collective(_));
         let kernels = ops.nodes().iter().map(on_chip).collect();
-        let macs = ops.nodes().iter().map(|op| op.flops().0 as f64 / 2.0);
+        let is_fp8 = |op: &&Op| matches!(op.work, Work::Matmul { numbers: Numbers::Fp8, .. });
+        let (in_8, in_16): (Vec<&Op>, Vec<&Op>) = ops.nodes().iter().partition(is_fp8);
+        let macs = |ops: &[&Op]| ops.iter().map(|op| op.flops().0 as f64 / 2.0).sum();
         Self {
             steps: shapes.iter().map(steps_on).collect(),
             slow: of_ops(&|op| slow(op, place.chip.efficiency())),
@@ -327,7 +333,7 @@ impl PassBound {
                     reads.filter_map(|read| u32::try_from(read.index()).ok()).collect()
                 })
                 .collect(),
-            multiply_accumulates: macs.sum(),
+            multiply_accumulates: [macs(&in_16), macs(&in_8)],
             glb: moved(ops, share, |bytes| bytes.glb),
             vector_local: moved(ops, share, |bytes| bytes.vector_local),
             array_bytes: shapes

@@ -51,6 +51,8 @@ pub struct Question {
     pub optimizer: Optimizer,
     /// What winners are compared with.
     pub references: References,
+    /// In which numbers matmuls compute.
+    pub precision: Precision,
 }
 
 /// A model of a request.
@@ -89,13 +91,14 @@ impl Question {
         };
         let areas: Result<Vec<Area>, _> = candidates.iter().map(area).collect();
         let areas = areas.map_err(|reason| format!("request.space: {reason}"))?;
-        let question = Self::of_request(request, models, physics, references)?;
+        let of = (request, Precision::Bf16);
+        let question = Self::of_request(of, models, physics, references)?;
         Ok(Self { candidates, areas, ..question })
     }
 
     /// The same without any design: those that are judged are told when they are.
     pub fn of_request(
-        request: &Request,
+        (request, precision): (&Request, Precision),
         models: &[Model],
         physics: Physics,
         references: References,
@@ -106,7 +109,7 @@ impl Question {
             .map(|(asked, model)| {
                 let named = |problem: String| format!("{}: {problem}", asked.name);
                 let space = &request.strategies;
-                let place = (element, physics.efficiency.stack(Precision::Bf16));
+                let place = (element, physics.efficiency.stack(precision));
                 let of_request = of_request(request, model, asked.sequence, space, place);
                 Trained::new(&asked.name, asked.weight, &of_request, &physics).map_err(named)
             })
@@ -120,6 +123,7 @@ impl Question {
             optimizer: request.optimizer,
             references,
             physics,
+            precision,
             request: request.clone(),
         })
     }
@@ -145,7 +149,7 @@ impl Question {
     pub fn asked_from<'a>(&'a self, model: usize, space: &'a StrategySpace) -> Asked<'a> {
         let Trained { model, sequence, .. } = &self.models[model];
         let physics = &self.physics;
-        let place = (Bytes(physics.element_bytes), physics.efficiency.stack(Precision::Bf16));
+        let place = (Bytes(physics.element_bytes), physics.efficiency.stack(self.precision));
         of_request(&self.request, model, *sequence, space, place)
     }
 

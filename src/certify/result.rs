@@ -120,7 +120,7 @@ impl Rebuilt<'_> {
         let joules = held.standing.energy.joules();
         let sequences = request.global_batch as f64;
         let tokens = sequences * model.sequence as f64;
-        let peak = self.chip.peak_flops_per_second();
+        let peak = self.chip.peak_in(self.question.precision);
         let flops = model.flops_per_sequence.0 as f64 * sequences;
         let mfu = |devices: u64| flops / (devices as f64 * peak as f64 * seconds);
         let answer = Answer::new(profile, job, placement);

@@ -5,6 +5,7 @@ use crate::estimate::Closeness;
 use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
 use crate::hardware::Use;
+use crate::model::Stack;
 use crate::model::op::Op;
 use crate::parallel::Setting;
 use crate::parallel::shard;
@@ -35,6 +36,7 @@ impl<'a> OperatorSums<'a> {
             attention: terms.attention,
             masked: terms.masked,
             element: terms.element,
+            stack: Stack { precision: terms.stack.precision, ..Setting::ALONE.stack },
             ..Setting::ALONE
         };
         let share = shard(&training.model, setting).expect("width 1 is always legal");

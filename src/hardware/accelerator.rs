@@ -3,6 +3,7 @@
 use super::AreaBreakdown;
 use super::BufferEnergies;
 use super::Candidate;
+use super::ChipEnergies;
 use super::Efficiency;
 use super::Physics;
 use super::Port;
@@ -138,9 +139,6 @@ pub enum Unbuildable {
         /// The most stacks that would do.
         most: u64,
     },
-    /// How long products take is not known.
-    #[error("how long products of fp8 take is not modelled; take bf16")]
-    Precision,
     /// More silicon than an [`Area`] can count.
     #[error("the design is larger than 18 square metres")]
     TooLarge,
@@ -314,6 +312,12 @@ impl Accelerator {
         self
     }
 
+    /// The same as if it drew nothing at rest: what is left is what work alone takes.
+    #[must_use]
+    pub(crate) fn drawing_nothing_at_rest(self) -> Self {
+        Self { static_uw: 0, ..self }
+    }
+
     /// The same with another rule for the time of off-chip memory.
     #[must_use]
     pub(crate) fn counting(self, off_chip: OffChipTime) -> Self {
@@ -417,11 +421,8 @@ impl Accelerator {
 
     /// The same where matmuls compute in this precision.
     pub fn peak_in(&self, precision: Precision) -> u128 {
-        let numbers = match precision {
-            Precision::Bf16 => Numbers::Bf16,
-            Precision::Fp8 => Numbers::Fp8,
-        };
-        self.peak_flops_per_second() * u128::from(numbers.per_cycle())
+        let products = Numbers::of_matmuls(precision).per_cycle();
+        self.peak_flops_per_second() * u128::from(products)
     }
 
     /// Power at rest, in microwatts: an assumption per area, and what is beside the die.
@@ -495,7 +496,8 @@ fn tensor_spec(design: &Design, physics: &Physics) -> CoreSpec {
 fn fp8_spec(design: &Design, physics: &Physics) -> CoreSpec {
     let element_bytes = Numbers::Fp8.operand(Bytes(physics.element_bytes)).0;
     let depth = design.depth.saturating_mul(Numbers::Fp8.per_cycle());
-    let halved = Physics { element_bytes, ..physics.clone() };
+    let energies = ChipEnergies { mac_fj: physics.energies.mac_fp8_fj, ..physics.energies };
+    let halved = Physics { element_bytes, energies, ..physics.clone() };
     tensor_spec(&Design { depth, ..*design }, &halved)
 }
 

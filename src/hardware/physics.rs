@@ -82,6 +82,8 @@ impl Physics {
 pub struct ChipEnergies {
     /// One multiply-accumulate.
     pub mac_fj: u64,
+    /// The same in 8 bits.
+    pub mac_fp8_fj: u64,
     /// The registers that it reads and writes.
     pub register_fj: u64,
     /// One lane of a vector core for one cycle.
@@ -110,6 +112,7 @@ impl ChipEnergies {
     /// The published ones (22 nm); that a lane takes as much as a multiply-accumulate is assumed.
     pub const PUBLISHED: Self = Self {
         mac_fj: 938,
+        mac_fp8_fj: 938,
         register_fj: 222 + 296,
         lane_fj: 938,
         lane_register_fj: 103 + 138,

@@ -13,8 +13,9 @@ use crate::hardware::chip::CHIP_KNOBS;
 use crate::hardware::chip::ChipKnob;
 use crate::hardware::chip::ChipNetwork;
 use crate::hardware::chip::ChipSpace;
-use crate::hardware::chip::Precision;
+use crate::hardware::network::Levels;
 use crate::hardware::technology::Constant;
+use crate::model::Precision;
 
 /// Which designs are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +41,14 @@ pub struct ChipTable {
     pub tdp_w: Option<f64>,
     pub price_usd: Option<f64>,
     pub network: Option<String>,
+    pub devices_per_node: Option<u64>,
+    pub between_gb_per_s: Option<u64>,
     pub margin: Option<f64>,
     pub volume: Option<f64>,
     pub usd_per_kwh: Option<f64>,
     pub years: Option<f64>,
     pub usd_per_gb_per_s: Option<f64>,
+    pub usd_per_gb_per_s_between: Option<f64>,
 }
 
 impl ChipTable {
@@ -57,11 +61,14 @@ impl ChipTable {
             ("tdp_w", self.tdp_w.is_some()),
             ("price_usd", self.price_usd.is_some()),
             ("network", self.network.is_some()),
+            ("devices_per_node", self.devices_per_node.is_some()),
+            ("between_gb_per_s", self.between_gb_per_s.is_some()),
             ("margin", self.margin.is_some()),
             ("volume", self.volume.is_some()),
             ("usd_per_kwh", self.usd_per_kwh.is_some()),
             ("years", self.years.is_some()),
             ("usd_per_gb_per_s", self.usd_per_gb_per_s.is_some()),
+            ("usd_per_gb_per_s_between", self.usd_per_gb_per_s_between.is_some()),
         ];
         set.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
     }
@@ -84,15 +91,17 @@ impl ChipTable {
             let cents = field("price_usd").scaled(dollars, 1e2, 1.0, 1e7)?;
             found.max_price_cents = Some(cents);
         }
-        if let Some(network) = &self.network {
-            found.network = network_of(network, &field("network"))?;
-        }
+        found.network = self.wired(file)?;
+        let in_nodes = matches!(found.network, ChipNetwork::Nodes { .. });
+        // Links of chips in nodes lead no further than their node.
+        let links = if in_nodes { &LINK_PRICES[..1] } else { &LINK_PRICES };
         let constants = [
             ("margin", self.margin, &[Constant::Margin][..]),
             ("volume", self.volume, &[Constant::Volume]),
             ("usd_per_kwh", self.usd_per_kwh, &[Constant::KilowattHour]),
             ("years", self.years, &[Constant::Years]),
-            ("usd_per_gb_per_s", self.usd_per_gb_per_s, &LINK_PRICES),
+            ("usd_per_gb_per_s", self.usd_per_gb_per_s, links),
+            ("usd_per_gb_per_s_between", self.usd_per_gb_per_s_between, &LINK_PRICES[1..]),
         ];
         for (name, value, constants) in constants {
             let Some(value) = value else { continue };
@@ -108,17 +117,55 @@ impl ChipTable {
         Ok(found)
     }
 
-    fn precision(&self, file: &str) -> Result<Precision, InputError> {
-        match self.precision.as_deref() {
-            None | Some("bf16") => Ok(Precision::Bf16),
-            Some(found) => Err(Field::new(file, "chip.precision").value(
-                found,
-                "is no precision whose products are timed",
-                "give bf16",
-            )),
+    /// How chips are wired.
+    fn wired(&self, file: &str) -> Result<ChipNetwork, InputError> {
+        let field = |name: &str| Field::new(file, &format!("chip.{name}"));
+        let of_nodes = [
+            ("devices_per_node", self.devices_per_node.map(|count| count.to_string())),
+            ("between_gb_per_s", self.between_gb_per_s.map(|rate| rate.to_string())),
+            ("usd_per_gb_per_s_between", self.usd_per_gb_per_s_between.map(|usd| usd.to_string())),
+        ];
+        let mut given = of_nodes.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let given = given.next();
+        match (self.network.as_deref(), given) {
+            (None, None) => Ok(ChipNetwork::Torus(Vec::new())),
+            (None | Some(NODES), _) => {
+                let devices = self.devices_per_node.unwrap_or(USUAL_NODE);
+                let between = self.between_gb_per_s.unwrap_or(USUAL_CARD);
+                Ok(ChipNetwork::Nodes {
+                    devices: field("devices_per_node").whole(devices, 2, Levels::LARGEST)?,
+                    between_gb_per_s: field("between_gb_per_s").whole(between, 1, FASTEST_CARD)?,
+                })
+            }
+            (Some(network), None) => network_of(network, &field("network")),
+            (Some(network), Some((name, value))) => {
+                network_of(network, &field("network"))?;
+                let problem = format!("is of chips in nodes, and the network is {network}");
+                Err(field(name).value(value, &problem, "leave it out, or make the network nodes"))
+            }
         }
     }
+
+    fn precision(&self, file: &str) -> Result<Precision, InputError> {
+        let Some(found) = self.precision.as_deref() else { return Ok(Precision::default()) };
+        Precision::named(found).ok_or_else(|| InputError::Unknown {
+            file: file.to_owned(),
+            what: "precision".into(),
+            found: found.to_owned(),
+            known: Precision::ALL.map(|known| known.name().to_owned()).to_vec(),
+        })
+    }
 }
+
+/// The name of a network of nodes.
+const NODES: &str = "nodes";
+
+/// Chips of a node, and GB/s of the card of each, where they are not given: as of nodes of H100.
+const USUAL_NODE: u64 = 8;
+const USUAL_CARD: u64 = 50;
+
+/// The fastest card, in GB/s.
+pub(super) const FASTEST_CARD: u64 = 1 << 20;
 
 /// What a GB/s of links costs, whether inside a node or between nodes.
 const LINK_PRICES: [Constant; 2] = [Constant::ScaleUpLink, Constant::ScaleOutLink];
@@ -126,7 +173,7 @@ const LINK_PRICES: [Constant; 2] = [Constant::ScaleUpLink, Constant::ScaleOutLin
 /// What one reticle exposes.
 const LARGEST_MM2: f64 = 858.0;
 
-/// `flat`, `torus`, or the sides of a torus such as `8x8x16`.
+/// `flat`, `torus`, or the sides of a torus such as `8x8x16`; nodes have keys of their own.
 fn network_of(word: &str, field: &Field) -> Result<ChipNetwork, InputError> {
     match word {
         "flat" => return Ok(ChipNetwork::Flat),
@@ -136,7 +183,11 @@ fn network_of(word: &str, field: &Field) -> Result<ChipNetwork, InputError> {
     let sides: Result<Vec<u64>, _> = word.split('x').map(str::parse).collect();
     match sides {
         Ok(sides) if (1..=3).contains(&sides.len()) => Ok(ChipNetwork::Torus(sides)),
-        _ => Err(field.value(word, "is no network", "give torus, its sides as 8x8x16, or flat")),
+        _ => Err(field.value(
+            word,
+            "is no network",
+            "give torus, its sides as 8x8x16, flat, or nodes",
+        )),
     }
 }
 
@@ -343,12 +394,32 @@ mod tests {
         assert!(found.bought);
         assert_eq!(found.constants["cost.years"], 5000);
         assert_eq!(found.constants["cost.scale_out_usd_per_gb_per_s"], 2000);
+        let nodes: ChipTable =
+            toml::from_str("between_gb_per_s = 25\nusd_per_gb_per_s = 20").unwrap();
+        let nodes = nodes.space(&RawSpace::default(), "r.toml").unwrap();
+        assert_eq!(nodes.network, ChipNetwork::Nodes { devices: 8, between_gb_per_s: 25 });
+        // What links cost inside a node says nothing of the cards that leave it.
+        assert_eq!(nodes.constants["cost.scale_up_usd_per_gb_per_s"], 2000);
+        assert_eq!(nodes.constants.len(), 1);
         for (text, expected) in [
             ("process_nm = 6", "`chip.process_nm = 6` is a process without a table"),
             ("tdp_w = -3", "`chip.tdp_w = -3` is out of range"),
             ("usd_per_kwh = -0.1", "`chip.usd_per_kwh = -0.1` is out of range"),
             ("network = \"mesh\"", "is no network; give torus"),
-            ("precision = \"fp8\"", "give bf16"),
+            (
+                "network = \"flat\"\ndevices_per_node = 8",
+                "is of chips in nodes, and the network is flat",
+            ),
+            (
+                "usd_per_gb_per_s_between = 9\nnetwork = \"4x4\"",
+                "and the network is 4x4; leave it out",
+            ),
+            (
+                "devices_per_node = 1",
+                "`chip.devices_per_node = 1` is out of range; allowed are 2 to",
+            ),
+            ("between_gb_per_s = 0", "`chip.between_gb_per_s = 0` is out of range"),
+            ("precision = \"fp9\"", "unknown precision `fp9`; known are bf16, fp8"),
             ("memory = \"hbm9\"", "unknown generation of memory `hbm9`"),
         ] {
             let table: ChipTable = toml::from_str(text).unwrap();

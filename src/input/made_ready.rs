@@ -4,6 +4,7 @@
 use super::InputError;
 use super::efficiency_choice;
 use super::hardware;
+use super::hardware::Hardware;
 use super::imbalance;
 use super::network;
 use super::next_tokens;
@@ -21,9 +22,11 @@ use crate::certify::boxes::ChipQuestion;
 use crate::compare::chips::PartFile;
 use crate::compare::chips::RealPart;
 use crate::compare::chips::USUAL_PARTS;
+use crate::hardware::Efficiency;
 use crate::hardware::Physics;
 use crate::hardware::chip::ChipSpace;
 use crate::model::Model;
+use crate::model::Precision;
 use crate::parallel::Setting;
 use crate::parallel::legal_contexts;
 use crate::parallel::legal_widths;
@@ -58,7 +61,7 @@ pub fn ready(file: &RequestFile, name: &str, read: &Reader) -> Result<Setup, Inp
 /// What is not known or makes no sense.
 pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
     let request = validated(request, file)?;
-    let (models, physics) = named(&request, file)?;
+    let Named { models, physics, .. } = named(&request, file)?;
     for &gib in &request.space.hbm_gib {
         let field = Field::new(file, "space.hbm_gib");
         physics.hbm.knows(gib).map_err(|unknown| {
@@ -76,7 +79,12 @@ pub fn setup_of(request: Request, file: &str) -> Result<Setup, InputError> {
 /// What is not known or makes no sense.
 pub fn chip_setup_of(request: Request<ChipSpace>, file: &str) -> Result<ChipSetup, InputError> {
     let request = validated_chips(request, file)?;
-    let (models, physics) = named(&request, file)?;
+    let Named { models, physics, fp8 } = named(&request, file)?;
+    if request.space.precision == Precision::Fp8 && !fp8 {
+        let problem = "is not what the efficiency of this hardware speaks of";
+        let allowed = "take bf16, or efficiency with `matmul_fp8`, as ideal, systolic or h100-sxm";
+        return Err(Field::new(file, "chip.precision").value("fp8", problem, allowed));
+    }
     let technology = technology::of_process(request.space.process_nm, file, "chip.process_nm")?;
     let name = file.to_owned();
     ChipSetup::new(request, models, physics, &technology)
@@ -104,6 +112,7 @@ pub fn real_parts(setup: &ChipSetup, file: &str) -> Result<Vec<RealPart>, InputE
                 physics: &part.physics,
                 making: part.making.as_ref(),
                 published: &part.published,
+                fp8: part.fp8,
             };
             RealPart::new(&described, &setup.request.space, &setup.physics).map_err(|reason| {
                 let field = Field::new(&place, &source.name);
@@ -113,8 +122,17 @@ pub fn real_parts(setup: &ChipSetup, file: &str) -> Result<Vec<RealPart>, InputE
         .collect()
 }
 
+/// What a request names.
+struct Named {
+    models: Vec<Model>,
+    physics: Physics,
+    /// Whether what is reached of the physics is known of matmuls in 8 bits; where nothing is said of any
+    /// matmul, all of the peak is.
+    fp8: bool,
+}
+
 /// The models and the physics that a request names, which allow the degrees that it asks for.
-fn named<S>(request: &Request<S>, file: &str) -> Result<(Vec<Model>, Physics), InputError> {
+fn named<S>(request: &Request<S>, file: &str) -> Result<Named, InputError> {
     let models = request.models.iter().map(|model| match &model.text {
         Some(text) => source::model_text(&model.name, text),
         None => super::model(&model.name),
@@ -127,12 +145,15 @@ fn named<S>(request: &Request<S>, file: &str) -> Result<(Vec<Model>, Physics), I
     if let Some(load) = request.imbalance_per_mille {
         imbalance::apply_to_mixtures(&mut models, load, &Field::new(file, "job.imbalance"))?;
     }
-    let mut physics = match &request.hardware.text {
-        Some(text) => hardware::hardware(text, &request.hardware.name)?.physics,
-        None => hardware::preset(&request.hardware.name, &format!("{file}: hardware"))?.physics,
+    let hardware = match &request.hardware.text {
+        Some(text) => hardware::hardware(text, &request.hardware.name)?,
+        None => hardware::preset(&request.hardware.name, &format!("{file}: hardware"))?,
     };
+    let Hardware { mut physics, mut fp8, .. } = hardware;
+    fp8 |= physics.efficiency == Efficiency::IDEAL;
     if let Some(chosen) = &request.efficiency {
-        efficiency_choice::assume_physics(chosen, &mut physics, &format!("{file}: efficiency"))?;
+        let place = format!("{file}: efficiency");
+        fp8 = efficiency_choice::assume_physics(chosen, &mut physics, &place)?;
     }
     let widths = &request.strategies.tensor_parallel;
     let legal = allowed(widths, &models);
@@ -145,7 +166,7 @@ fn named<S>(request: &Request<S>, file: &str) -> Result<(Vec<Model>, Physics), I
             return Err(illegal_context(degree, &request.models, &models, file));
         }
     }
-    Ok((models, physics))
+    Ok(Named { models, physics, fp8 })
 }
 
 /// What an answer to a request is judged by, and the models that it names; `file` is what errors

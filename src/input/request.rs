@@ -176,7 +176,8 @@ impl RequestFile {
             imbalance, mtp, zero, strategy, launchable, reserve, time_model, rule);
         under.space = self.space.over(under.space);
         overlay!(self.chip, under.chip; process_nm, precision, memory, tdp_w, price_usd, network,
-            margin, volume, usd_per_kwh, years, usd_per_gb_per_s);
+            devices_per_node, between_gb_per_s, margin, volume, usd_per_kwh, years, usd_per_gb_per_s,
+            usd_per_gb_per_s_between);
         overlay!(self.search, under.search; objective, combine, top, pareto, exhaustive, power_cap_w,
             baselines, why, spotlight, robust);
         under

@@ -1,6 +1,7 @@
 //! Design spaces: the `[space]` section of a request, each knob a list or a power-of-two range.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use toml::Value;
@@ -96,7 +97,18 @@ impl RawSpace {
             (Ok(_), _) | (_, Ok(_)) => Ok(found),
             (Err(error), Err(_)) if keys().iter().any(|known| known == name) => Err(error),
             (Err(_), Err(error)) if chip_keys().iter().any(|known| known == name) => Err(error),
-            (Err(error), Err(_)) => Err(error),
+            // A key of neither.
+            _ => Err(InputError::Unknown {
+                file: place,
+                what: "key of [space]".into(),
+                found: name.to_owned(),
+                known: chip_keys()
+                    .into_iter()
+                    .chain(keys())
+                    .collect::<BTreeSet<_>>()
+                    .into_iter()
+                    .collect(),
+            }),
         }
     }
 
@@ -106,7 +118,7 @@ impl RawSpace {
     }
 
     /// The keys that are set.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 

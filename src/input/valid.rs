@@ -2,6 +2,7 @@
 //! outcome, which may be hostile.
 
 use super::InputError;
+use super::chip_space::FASTEST_CARD;
 use super::numbers::Field;
 use super::source::is_path;
 use super::source::printable;
@@ -13,6 +14,7 @@ use crate::hardware::chip::ChipKnob;
 use crate::hardware::chip::ChipNetwork;
 use crate::hardware::chip::ChipSpace;
 use crate::hardware::chip::cubic_torus;
+use crate::hardware::network::Levels;
 use crate::hardware::technology::Constant;
 use crate::plan::Source;
 use crate::search::ModelRequest;
@@ -224,6 +226,10 @@ impl Check<'_> {
                     &format!("sides whose product they are would do, such as {nearest}"),
                 ));
             }
+        }
+        if let ChipNetwork::Nodes { devices, between_gb_per_s } = space.network {
+            self.field("chip.devices_per_node").whole(devices, 2, Levels::LARGEST)?;
+            self.field("chip.between_gb_per_s").whole(between_gb_per_s, 1, FASTEST_CARD)?;
         }
         if request.pareto || request.exhaustive {
             let name = if request.pareto { "search.pareto" } else { "search.exhaustive" };

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Axis;
+use super::Precision;
 use crate::units::Bytes;
 use crate::units::Flops;
 use crate::units::Time;
@@ -47,6 +48,14 @@ pub enum Numbers {
 }
 
 impl Numbers {
+    /// Those of most matmuls of a training in this precision.
+    pub fn of_matmuls(precision: Precision) -> Self {
+        match precision {
+            Precision::Bf16 => Self::Bf16,
+            Precision::Fp8 => Self::Fp8,
+        }
+    }
+
     /// Bytes of an operand where tensors have elements of `element` bytes.
     pub fn operand(self, element: Bytes) -> Bytes {
         match self {

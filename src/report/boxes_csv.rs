@@ -51,7 +51,8 @@ pub fn write_why(setup: &ChipSetup, why: &WhySurvey, out: &mut dyn Write) -> io:
     let near =
         why.near.iter().map(|(per_mille, figure, walk)| (near_word(*figure, *per_mille), walk));
     let budgets = why.budgets.iter().filter_map(|(step, walk)| Some((step.word(), walk.as_ref()?)));
-    let others = why.objectives.iter().map(|(name, _, walk)| ((*name).to_owned(), walk));
+    let others =
+        why.objectives.iter().map(|(judge, walk)| (judge.objective.name().to_owned(), walk));
     let counted = std::iter::once((counted_word(), &why.counted));
     for (proves, walk) in near.chain(budgets).chain(others).chain(counted) {
         boxes(setup, &proves, walk, out)?;

@@ -15,6 +15,7 @@ use super::quantity::shown;
 use super::quantity::si;
 use super::quantity::wrapped;
 use crate::hardware::chip::ChipNetwork;
+use crate::model::Precision;
 use crate::search::chips::ChipEntry;
 use crate::search::chips::ChipFacts;
 use crate::search::chips::ChipOutcome;
@@ -37,7 +38,7 @@ pub fn text(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
         }
         return proof(outcome, out);
     };
-    chip(&winner.chip, out)?;
+    chip(&winner.chip, outcome.request.space.precision, out)?;
     takes(outcome, &winner.chip, out)?;
     for result in &winner.results {
         plan(result, (outcome.models.len(), outcome.request.devices), out)?;
@@ -82,6 +83,9 @@ fn heading(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     };
     let network = match &space.network {
         ChipNetwork::Flat => "a flat network".to_owned(),
+        ChipNetwork::Nodes { devices, between_gb_per_s } => {
+            format!("nodes of {devices} with {between_gb_per_s} GB/s of each chip between them")
+        }
         ChipNetwork::Torus(sides) if sides.is_empty() => "the most cubic torus".to_owned(),
         ChipNetwork::Torus(sides) => {
             let sides: Vec<String> = sides.iter().map(u64::to_string).collect();
@@ -120,7 +124,7 @@ pub fn chip_line(chip: &ChipFacts) -> String {
     )
 }
 
-fn chip(chip: &ChipFacts, out: &mut dyn Write) -> io::Result<()> {
+fn chip(chip: &ChipFacts, precision: Precision, out: &mut dyn Write) -> io::Result<()> {
     let of = |knob: &str| chip.knobs.get(knob).copied().unwrap_or(0);
     let local = |size: u64| bytes(Bytes(size));
     writeln!(out, "The best chip")?;
@@ -163,7 +167,7 @@ fn chip(chip: &ChipFacts, out: &mut dyn Write) -> io::Result<()> {
         ),
         ("links", format!("{} GB/s per direction", grouped(of("links")))),
         ("clock", format!("{:.2} GHz", of("clock_mhz") as f64 / 1000.0)),
-        ("peak", si(chip.peak_flops_per_s, "FLOP/s")),
+        ("peak", format!("{} in {}", si(chip.peak_flops_per_s, "FLOP/s"), precision.name())),
     ];
     for (what, line) in lines {
         writeln!(out, "  {what:<16}{line}")?;

@@ -7,6 +7,7 @@ use super::chips::chip_line;
 use super::outcome::value;
 use super::quantity::grouped;
 use super::quantity::percent;
+use super::quantity::wrapped;
 use crate::search::chips::ChipOutcome;
 use crate::search::chips::Limited;
 use crate::search::chips::Sampled;
@@ -38,16 +39,22 @@ pub fn text(outcome: &ChipOutcome, why: &WhyItWins, out: &mut dyn Write) -> io::
         budget(under, out)?;
     }
     writeln!(out)?;
-    if why.objectives.is_empty() {
-        return Ok(());
+    if !why.objectives.is_empty() {
+        writeln!(out, "The winners of other objectives, and what this one is worth by them")?;
     }
-    writeln!(out, "The winners of other objectives, and what this one is worth by them")?;
     for other in &why.objectives {
         let models = outcome.models.len();
         let [best, ours] = [other.entry.value, other.winner_value]
             .map(|worth| value(other.objective, models, worth));
         writeln!(out, "  {best:<34}this one: {ours}")?;
         writeln!(out, "    {}", chip_line(&other.entry.chip))?;
+    }
+    for left in &why.left_out {
+        let names: Vec<&str> = left.objectives.iter().map(|objective| objective.name()).collect();
+        let line = format!("{} left out: {}", names.join(", "), left.reason);
+        for line in wrapped(&line, 98).lines() {
+            writeln!(out, "  {line}")?;
+        }
     }
     writeln!(out)
 }

@@ -48,6 +48,17 @@ impl From<Area> for Footprint {
 }
 
 impl Objective {
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::ThroughputPerArea => "throughput-per-area",
+            Self::EnergyPerToken => "energy-per-token",
+            Self::CostPerToken => "cost-per-token",
+            Self::CarbonPerToken => "carbon-per-token",
+        }
+    }
+
     /// Whether it is told for each token, and less is better.
     pub fn is_per_token(self) -> bool {
         matches!(self, Self::EnergyPerToken | Self::CostPerToken | Self::CarbonPerToken)

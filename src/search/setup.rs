@@ -97,7 +97,7 @@ impl Setup {
                 chip.expect("a design of a space can be built").total_area()
             })
             .collect();
-        let terms = terms(&request, &physics);
+        let terms = terms(&request, &physics, Precision::Bf16);
         let trainings = models.into_iter().zip(&request.models).map(|(model, asked)| {
             let training = Training::new(&asked.name, model, asked.sequence, &terms);
             training.map_err(|reason| Senseless::Setting { model: asked.name.clone(), reason })
@@ -126,8 +126,8 @@ impl Setup {
     }
 }
 
-/// What a request lets be chosen, in the physics that it names.
-pub(super) fn terms<S>(request: &Request<S>, physics: &Physics) -> Terms {
+/// What a request lets be chosen, in the physics that it names, where matmuls compute in these numbers.
+pub(super) fn terms<S>(request: &Request<S>, physics: &Physics, precision: Precision) -> Terms {
     Terms {
         design: request.hardware.name.clone(),
         cluster: Cluster { devices: request.devices, network: physics.reached_network() },
@@ -137,7 +137,7 @@ pub(super) fn terms<S>(request: &Request<S>, physics: &Physics) -> Terms {
         attention: request.attention,
         masked: request.masked,
         element: Bytes(physics.element_bytes),
-        stack: physics.efficiency.stack(Precision::Bf16),
+        stack: physics.efficiency.stack(precision),
         optimizer: request.optimizer,
         time_model: request.time_model,
         rule: request.rule,

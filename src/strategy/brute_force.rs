@@ -115,7 +115,7 @@ fn physics(noise: &mut Noise) -> Physics {
         hbm: HbmBandwidth::Fixed(
             Bandwidth::bytes_per_second(noise.of(&[1_000_000_000, 100_000_000_000])).unwrap(),
         ),
-        energies: ChipEnergies::PUBLISHED,
+        energies: ChipEnergies { mac_fp8_fj: 400, ..ChipEnergies::PUBLISHED },
         hbm_fj: 250_000,
         network_fj_per_byte: 80_000,
         static_uw_per_mm2: noise.of(&[0, 150_000, 5_000_000]),

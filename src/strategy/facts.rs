@@ -107,7 +107,8 @@ fn result(planner: &Planner, chip: &Accelerator, best: &Best) -> ModelResult {
             backward: backward.facts(planner, chip, &layer.backward),
         }
     });
-    let rates = Rates::of(planner.terms, training, chip.peak_flops_per_second(), &best.chosen);
+    let peak = chip.peak_in(planner.terms.stack.precision);
+    let rates = Rates::of(planner.terms, training, peak, &best.chosen);
     let plan = plan(planner, chip, best);
     ModelResult {
         model: training.name.clone(),

@@ -22,8 +22,8 @@ use crate::hardware::Port;
 use crate::hardware::Use;
 use crate::hardware::chip::CHIP_KNOBS;
 use crate::hardware::chip::ChipKnobs;
+use crate::hardware::chip::ChipNetwork;
 use crate::hardware::chip::properties;
-use crate::hardware::chip::torus_of_links;
 use crate::placement::noise::Noise;
 use crate::profile::LeastBy;
 use crate::profile::pass;
@@ -182,7 +182,7 @@ fn no_corner_is_above_the_time_of_a_chip_with_less_of_any_proved_knob() {
     assert!(met > 30, "only {met} corners lose nothing");
 }
 
-/// A small model on searched chips that differ in their knobs, in the torus that their links make.
+/// A small model on searched chips that differ in their knobs, in the network that their links make.
 fn searched(knobs: &ChipKnobs, of: &Instance, is_corner: bool) -> Instance {
     let (technology, base) = (properties::technology(), properties::physics());
     let physics = Physics { efficiency: of.physics.efficiency, ..base };
@@ -192,7 +192,13 @@ fn searched(knobs: &ChipKnobs, of: &Instance, is_corner: bool) -> Instance {
         knobs.accelerator(&technology, &physics).unwrap()
     };
     let mut terms = of.terms.clone();
-    let network = torus_of_links(knobs.links_gb_per_s, terms.cluster.devices, Time(500_000));
+    let devices = terms.cluster.devices;
+    let wired = match devices % 3 {
+        0 => ChipNetwork::Torus(Vec::new()),
+        1 => ChipNetwork::Nodes { devices: 2 + devices % 2, between_gb_per_s: 40 },
+        _ => ChipNetwork::Flat,
+    };
+    let network = wired.of(knobs.links_gb_per_s, devices, Time(500_000)).unwrap();
     terms.cluster.network = physics.efficiency.network(&network);
     let training = &of.training;
     let (name, sequence) = (&training.name, training.sequence);
@@ -207,6 +213,7 @@ fn corners_of_searched_chips_bound_every_chip_below_them() {
     for _ in 0..80 {
         let of = instance(&mut noise);
         let low = ChipKnobs {
+            precision: of.terms.stack.precision,
             tensor_cores: noise.of(&[1, 2, 3, 8]),
             width: noise.of(&[16, 32]),
             depth: noise.of(&[16, 64]),

@@ -6,13 +6,16 @@ use crate::hardware::Accelerator;
 use crate::hardware::Use;
 use crate::hardware::sram::ACCESS_BYTES;
 use crate::model::op::Matmul;
+use crate::model::op::Numbers;
 use crate::model::op::Traffic;
 use crate::units::Bytes;
 
-/// What operators move and compute at the least, whatever the design; bytes, but for the first two.
+/// What operators move and compute at the least, whatever the design; bytes, but for the first three.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeastWork {
     macs: u128,
+    /// Those in 8 bits.
+    macs_fp8: u128,
     lane_cycles: u128,
     hbm: u128,
     glb_read: u128,
@@ -50,8 +53,14 @@ impl LeastWork {
         let Traffic { hbm_read, hbm_written, glb_read, glb_written } = traffic;
         let (fills, drains) =
             (wide(operands.filled + hbm_read.0), wide(operands.drained + hbm_written.0));
+        let products = op.matmul.map_or(0, |matmul| matmul.flops().0 / 2);
+        let (in_16, in_8) = match op.numbers {
+            Numbers::Bf16 | Numbers::Bf16BesideFp8 => (products, 0),
+            Numbers::Fp8 => (0, products),
+        };
         Self {
-            macs: op.matmul.map_or(0, |matmul| matmul.flops().0 / 2) + wide(op.flops / 2),
+            macs: in_16 + wide(op.flops / 2),
+            macs_fp8: in_8,
             lane_cycles: wide(op.lane_cycles),
             hbm: fills + drains,
             // The global buffer carries what fills and drains off-chip memory as well.
@@ -66,6 +75,7 @@ impl LeastWork {
     pub fn add(&mut self, other: &Self, times: u64) {
         let times = u128::from(times);
         self.macs += other.macs * times;
+        self.macs_fp8 += other.macs_fp8 * times;
         self.lane_cycles += other.lane_cycles * times;
         self.hbm += other.hbm * times;
         self.glb_read += other.glb_read * times;
@@ -78,7 +88,9 @@ impl LeastWork {
     pub fn femtojoules(&self, array_bytes: u128, chip: &Accelerator) -> u128 {
         let (tensor, vector) =
             (chip.tensor(Use::Spread).energies, chip.vector(Use::Spread).energies);
+        let fp8 = chip.tensor_in(Numbers::Fp8, Use::Spread).energies;
         let computing = self.macs * u128::from(tensor.mac + tensor.register)
+            + self.macs_fp8 * u128::from(fp8.mac + fp8.register)
             + self.lane_cycles * u128::from(vector.lane + vector.lane_register);
         let array = tensor.local_read.min(tensor.local_write);
         let moved = [

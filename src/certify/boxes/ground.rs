@@ -67,7 +67,8 @@ impl ChipQuestion {
         self.questions[links].get_or_init(|| {
             let physics = self.setup.physics_with(links);
             let request = without_space(&self.setup.request);
-            Question::of_request(&request, &self.setup.models, physics, self.references.clone())
+            let of = (&request, self.setup.request.space.precision);
+            Question::of_request(of, &self.setup.models, physics, self.references.clone())
         })
     }
 
@@ -102,7 +103,8 @@ impl ChipQuestion {
         let mut request = without_space(&self.setup.request);
         request.hardware.name.clone_from(&part.name);
         let (models, physics) = (&self.setup.models, part.physics.clone());
-        Question::of_request(&request, models, physics, self.references.clone())
+        let of = (&request, part.precision);
+        Question::of_request(of, models, physics, self.references.clone())
     }
 
     /// The memory of the chip at a point.
@@ -122,6 +124,29 @@ impl ChipQuestion {
             // Nothing is known of what cannot be built.
             None => Some(Standing { time: Time(0), energy: Energy::ZERO }),
         }
+    }
+
+    /// Picoseconds that a model takes at the least on any chip between two points where no device draws more
+    /// than `cap` watts on average; `None` where each draws more without any work.
+    pub fn slowed_by(
+        &self,
+        model: usize,
+        (least, most): (&ChipPoint, &ChipPoint),
+        cap: f64,
+    ) -> Option<f64> {
+        let setup = &self.setup;
+        let (low, high) = (setup.knobs(least), setup.knobs(most));
+        let Some(chip) = high.optimistic(&low, &setup.grid.technology, &setup.physics) else {
+            return Some(0.0);
+        };
+        let microwatts = cap * 1e6 - chip.static_power_uw() as f64;
+        if microwatts <= 0.0 {
+            return None;
+        }
+        let work = self.bounds_at(most).standing(model, &chip.drawing_nothing_at_rest(), 0)?;
+        // A microwatt for a picosecond is a thousandth of a femtojoule.
+        let femtojoules_per_picosecond = microwatts / 1e3 * setup.request.devices as f64;
+        Some(work.energy.0 as f64 / femtojoules_per_picosecond)
     }
 
     /// What no knob decides, with the network of a point.

@@ -28,6 +28,7 @@ use crate::search::chips::limits;
 use crate::search::chips::nearly_as_good_as;
 use crate::search::chips::sentences;
 use crate::strategy::Standing;
+use crate::units::Time;
 
 use super::super::claims::FalseClaim;
 use super::super::claims::SAME;
@@ -117,6 +118,7 @@ pub fn check(
     }
     verified.plans = judging.told()? + judging.baselines()?;
     judging.proof(&rows)?;
+    judging.gap(&claims[0], &rows)?;
     judging.counts(&rows)?;
     judging.robust()?;
     verified.plans += judging.sampled()? * outcome.models.len();
@@ -351,11 +353,8 @@ impl Judging<'_> {
     /// The least value of any chip of a box, written a second time; `None` where surely nothing can be
     /// done with any.
     fn bound(&self, claim: &Claim, region: &ChipRegion) -> Option<Value> {
-        let standings: Option<Vec<Standing>> = claim
-            .models
-            .iter()
-            .map(|&model| self.question.standing(model, &region.lo, &region.hi))
-            .collect();
+        let standings: Option<Vec<Standing>> =
+            claim.models.iter().map(|&model| self.standing(claim, model, region)).collect();
         let taken = self.footprint(claim.judge.objective, &region.lo)?;
         let merit = claim.judge.merit(&standings?, taken, Certainty::Bound);
         let place = self.place(&region.lo);
@@ -375,6 +374,23 @@ impl Judging<'_> {
                 (raised <= limit).then_some(near)
             }
         }
+    }
+
+    /// The least that a model takes on any chip of a box, also where a cap of power leaves out plans.
+    fn standing(&self, claim: &Claim, model: usize, region: &ChipRegion) -> Option<Standing> {
+        let mut least = self.question.standing(model, &region.lo, &region.hi)?;
+        let cap = self.question.setup.request.power_cap_w;
+        if let Some(cap) = cap.filter(|_| claim.judge.objective != Objective::EnergyPerToken) {
+            let slowed = self.question.slowed_by(model, (&region.lo, &region.hi), cap)?;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "not negative, and rounded as far as bounds may differ"
+            )]
+            let slowed = Time(slowed as u64);
+            least.time = least.time.max(slowed);
+        }
+        Some(least)
     }
 
     /// Whether a budget allows the chip at a point.
@@ -496,7 +512,7 @@ impl Judging<'_> {
     /// Whether exact times bound boxes.
     fn has_corners(&self) -> bool {
         let request = &self.question.setup.request;
-        request.objective != Objective::EnergyPerToken && request.power_cap_w.is_none()
+        request.objective != Objective::EnergyPerToken
     }
 
     /// Judges what is told of chips: their figures and values; how many plans were rebuilt.
@@ -563,7 +579,11 @@ impl Judging<'_> {
                 setup.request.models.iter().map(|model| model.name.as_str()).collect();
             let reason = match &outcome.proof.stopped_by {
                 Some(reason) => format!("stopped by {reason} before anything was found to fit"),
-                None => sentences::nothing_fits(&names, setup.request.devices),
+                None => sentences::nothing_fits(
+                    &names,
+                    setup.request.devices,
+                    setup.request.power_cap_w,
+                ),
             };
             return equal("infeasible_reason", &outcome.infeasible_reason, &Some(reason));
         };
@@ -583,6 +603,22 @@ impl Judging<'_> {
             equal(path, &facts.best_throughput_sequences_per_s, &Some(throughput))?;
         }
         Ok(())
+    }
+
+    /// Judges whether the gap is no less than what open boxes leave; that schedules are proved is for `deep`.
+    fn gap(&self, claim: &Claim, rows: &[Row]) -> Verdict {
+        let gap = self.outcome.proof.gap;
+        let mut open = rows.iter().filter(|row| row.proves == claim.proves && row.why.is_none());
+        let Some(winner) = &self.outcome.winner else {
+            let expected = if open.next().is_some() { 1.0_f64 } else { 0.0 };
+            return require((gap - expected).abs() < BOUND, "proof.gap", gap, expected);
+        };
+        let best = self.value_of(winner)?.first as f64;
+        let possible = open
+            .filter_map(|row| self.bound(claim, &self.allowed(&claim.budget, &row.region)?))
+            .fold(best, |least, bound| least.min(bound.first as f64));
+        let left = 1.0 - possible / best;
+        require(gap >= left - BOUND, "proof.gap", gap, format!("at least {left}"))
     }
 
     /// Judges the counts and the sentence of the proof.

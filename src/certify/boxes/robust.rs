@@ -6,16 +6,24 @@ use crate::compare::chips::Beside;
 use crate::compare::chips::Takes;
 use crate::compare::chips::winner_is;
 use crate::hardware::chip::CHIP_KNOBS;
+use crate::search::Certainty;
+use crate::search::Judge;
+use crate::search::Objective;
 use crate::search::chips::Assumption;
 use crate::search::chips::ChipPoint;
 use crate::search::chips::Sampled;
+use crate::search::chips::Turned;
 use crate::search::chips::UnderAssumption;
+use crate::strategy::Standing;
 
 use super::super::claims::FalseClaim;
+use super::super::claims::SAME;
 use super::super::claims::Verdict;
+use super::super::claims::close;
 use super::super::claims::equal;
 use super::super::claims::require;
 use super::judged::Judging;
+use super::why::RATIO;
 
 impl Judging<'_> {
     /// Judges the best of chips drawn at random; how many chips are told.
@@ -63,6 +71,7 @@ impl Judging<'_> {
         let all = Assumption::turned(setup);
         require(told.len() == all.len(), "robust.length", told.len(), all.len())?;
         let ours = self.point("winner", winner)?;
+        let held = self.held("winner", winner, &ours)?;
         for (at, (told, turned)) in told.iter().zip(&all).enumerate() {
             let path = format!("robust[{at}]");
             let grid = &turned.setup.grid;
@@ -94,7 +103,36 @@ impl Judging<'_> {
                 ..told.clone()
             };
             equal(&path, told, &found)?;
+            self.ratio_follows(&path, (told, turned), (&held, &ours))?;
         }
         Ok(())
+    }
+
+    /// Judges whether the ratio under an assumption is that of the values, where no plan changes with it: what the
+    /// winner is worth then follows from its own plans.
+    fn ratio_follows(
+        &self,
+        path: &str,
+        (told, turned): (&UnderAssumption, &Turned),
+        (held, ours): (&[Standing], &ChipPoint),
+    ) -> Verdict {
+        let both = told.value.is_some() == told.knobs.is_some();
+        require(both, format!("{path}.value"), "told", "otherwise")?;
+        let setup = &turned.setup;
+        let judge = Judge { devices_per_second: setup.devices_per_second(), ..self.judge.clone() };
+        let taken = setup.footprint_for(judge.objective, &setup.knobs(ours));
+        let (Some((value, ratio)), Some(taken)) = (told.value.zip(told.ratio), taken) else {
+            return Ok(());
+        };
+        let is_one = !told.same || close(ratio, 1.0, SAME);
+        require(is_one, format!("{path}.ratio"), ratio, 1.0)?;
+        if judge.stakes.len() > 1 || turned.assumption.changes_plans(&self.question.setup) {
+            return Ok(());
+        }
+        let worth = judge.figure(judge.merit(held, taken, Certainty::Fact).value);
+        let more_is_better =
+            matches!(judge.objective, Objective::Throughput | Objective::ThroughputPerArea);
+        let found = if more_is_better { value / worth } else { worth / value };
+        require(close(ratio, found, RATIO), format!("{path}.ratio"), ratio, found)
     }
 }

@@ -13,6 +13,7 @@ use crate::search::chips::NearFigure;
 use crate::search::chips::OTHER_NEAR_PER_MILLE;
 use crate::search::chips::WhyItWins;
 use crate::search::chips::counted_word;
+use crate::search::chips::left_out;
 use crate::search::chips::near_word;
 use crate::search::chips::nearly_as_good_as;
 use crate::search::chips::other_objectives;
@@ -27,7 +28,7 @@ use super::judged::Judging;
 use super::rows::Row;
 
 /// Ratios are told of values that plans round to picoseconds.
-const RATIO: f64 = 1e-9;
+pub(super) const RATIO: f64 = 1e-9;
 
 impl Judging<'_> {
     /// What boxes must prove besides, where it was asked for.
@@ -128,8 +129,10 @@ impl Judging<'_> {
         let others = other_objectives(setup.request.objective, setup.models.len());
         let (said, is) = (why.objectives.len(), others.len());
         require(said == is, "why.objectives.length", said, is)?;
+        let missing = left_out(setup.request.objective, setup.models.len());
+        equal("why.left_out", &why.left_out, &missing)?;
         let mut claims = Vec::new();
-        for (at, (told, (name, objective))) in why.objectives.iter().zip(others).enumerate() {
+        for (at, (told, objective)) in why.objectives.iter().zip(others).enumerate() {
             let path = format!("why.objectives[{at}]");
             equal(&format!("{path}.objective"), &told.objective, &objective)?;
             let judge = Judge { objective, ..self.judge.clone() };
@@ -139,7 +142,7 @@ impl Judging<'_> {
             equal(&format!("{path}.winner_value"), &told.winner_value, &worth)?;
             let worst: Value = self.value_by(&judge, &told.entry)?;
             let kept = vec![self.point(&path, &told.entry)?];
-            let proves = name.to_owned();
+            let proves = objective.name().to_owned();
             claims.push(Claim { proves, judge, worst: Some(worst), kept, ..own.clone() });
         }
         Ok(claims)
@@ -190,8 +193,8 @@ impl Judging<'_> {
         }
         let setup = &self.question.setup;
         let others = other_objectives(setup.request.objective, setup.models.len());
-        for (at, (other, (name, _))) in why.objectives.iter().zip(others).enumerate() {
-            let (said, is) = (other.certificate_entries, closed(name));
+        for (at, (other, objective)) in why.objectives.iter().zip(others).enumerate() {
+            let (said, is) = (other.certificate_entries, closed(objective.name()));
             require(said == is, format!("why.objectives[{at}].certificate_entries"), said, is)?;
         }
         let word = counted_word();

@@ -234,7 +234,7 @@ impl Comparison<'_> {
         }
         observer.begins(&part.name);
         let on = (part.name.as_str(), &part.chip, &part.physics);
-        let trained = trained_beside(setup, on).ok_or(NO_PLAN)?;
+        let trained = trained_beside(setup, on, part.precision).ok_or(NO_PLAN)?;
         let (standings, results): (Vec<Standing>, Vec<_>) = trained.into_iter().unzip();
         let entry = PartEntry {
             part: part.facts.clone(),

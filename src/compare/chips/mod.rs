@@ -33,8 +33,11 @@ use crate::search::Certainty;
 use crate::search::Judge;
 use crate::search::ModelFacts;
 use crate::search::Observer;
+use crate::search::boxes::BoxProblem;
 use crate::search::boxes::Why;
+use crate::search::boxes::trimmed;
 use crate::search::chips::BoxProof;
+use crate::search::chips::ByObjective;
 use crate::search::chips::ChipEntry;
 use crate::search::chips::ChipEvaluator;
 use crate::search::chips::ChipOutcome;
@@ -77,7 +80,9 @@ pub fn chip_outcome(
         models: models(evaluator, survey),
         infeasible_reason: winner.is_none().then(|| match stopped_by {
             Some(reason) => format!("stopped by {reason} before anything was found to fit"),
-            None => sentences::nothing_fits(&names, setup.request.devices),
+            None => {
+                sentences::nothing_fits(&names, setup.request.devices, setup.request.power_cap_w)
+            }
         }),
         binds: kept
             .first()
@@ -207,8 +212,13 @@ fn gap(evaluator: &ChipEvaluator, survey: &ChipSurvey) -> f64 {
         let parts = models.filter_map(|model| evaluator.certain_part(model, &point));
         value as f64 * parts.fold(1.0, f64::min)
     });
-    let open =
-        survey.walk.open.iter().map(|(_, least)| least.map_or(0.0, |least| least.first as f64));
+    // What open boxes may hold is bounded by each for itself, so that others can say so too.
+    let models = (0..survey.judge.stakes.len()).collect();
+    let problem = ByObjective { evaluator, models, judge: &survey.judge };
+    let open = survey.walk.open.iter().filter_map(|(region, _)| {
+        let least = problem.bound(&trimmed(&problem, region)?)?;
+        Some(least.first as f64)
+    });
     let possible = kept.chain(others).chain(open).fold(value, f64::min);
     1.0 - possible / value
 }

@@ -14,6 +14,7 @@ use crate::hardware::chip::Package;
 use crate::hardware::chip::PartFigures;
 use crate::hardware::chip::PublishedFigures;
 use crate::hardware::network::Network;
+use crate::model::Precision;
 use crate::search::Footprint;
 use crate::search::Judge;
 use crate::search::Objective;
@@ -40,6 +41,8 @@ pub struct RealPart {
     pub summary: String,
     /// The accelerator that it is.
     pub chip: Accelerator,
+    /// In which numbers its matmuls compute: as those of the space, where it can.
+    pub precision: Precision,
     /// Its physics, its own network among it; what software reaches is as of the searched chips.
     pub physics: Physics,
     /// What it takes.
@@ -76,6 +79,8 @@ pub struct PartFile<'a> {
     pub making: Option<&'a Making>,
     /// What is public of it.
     pub published: &'a PublishedFigures,
+    /// Whether its arrays compute in 8 bits.
+    pub fp8: bool,
 }
 
 impl RealPart {
@@ -97,6 +102,7 @@ impl RealPart {
         let modelled = file.making.and_then(|making| {
             Some((making, making.figures(&file.design, &physics, file.published).ok()?))
         });
+        let precision = if file.fp8 { space.precision } else { Precision::Bf16 };
         let published = file.published;
         let silicon = published.die.as_ref().map(|die| die.value);
         let tdp = published.tdp.as_ref().map(|tdp| tdp.value);
@@ -127,7 +133,7 @@ impl RealPart {
         let public = known.iter().filter(|(_, is_public)| *is_public);
         let facts = PartFacts {
             name: file.named.0.to_owned(),
-            peak_flops_per_s: chip.peak_flops_per_second() as f64,
+            peak_flops_per_s: chip.peak_in(precision) as f64,
             hbm_bytes: chip.design().hbm.0,
             hbm_bytes_per_s: chip.hbm_bandwidth().as_bytes_per_second(),
             silicon_mm2: takes.silicon.map(Area::square_millimetres),
@@ -138,8 +144,14 @@ impl RealPart {
             carbon_kg: takes.grams.map(|grams| grams as f64 / 1000.0),
             public: public.map(|(name, _)| (*name).to_owned()).collect(),
         };
-        let (name, summary) = (file.named.0.to_owned(), file.named.1.to_owned());
-        Ok(Self { name, summary, chip, physics, takes, facts })
+        let name = file.named.0.to_owned();
+        let summary = match (space.precision, precision) {
+            (Precision::Fp8, Precision::Bf16) => {
+                format!("{}; in bf16, it has no fp8", file.named.1)
+            }
+            _ => file.named.1.to_owned(),
+        };
+        Ok(Self { name, summary, chip, precision, physics, takes, facts })
     }
 }
 

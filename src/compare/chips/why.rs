@@ -15,6 +15,7 @@ use crate::search::chips::NearWinner;
 use crate::search::chips::UnderBudget;
 use crate::search::chips::WhyItWins;
 use crate::search::chips::WhySurvey;
+use crate::search::chips::left_out;
 use crate::strategy::Standing;
 
 use super::entry;
@@ -48,7 +49,7 @@ pub fn why_it_wins(
         }
     });
     let standings: Vec<Standing> = best.found.iter().map(|chosen| chosen.standing).collect();
-    let objectives = why.objectives.iter().filter_map(|(_, judge, walk)| {
+    let objectives = why.objectives.iter().filter_map(|(judge, walk)| {
         let taken = setup.footprint_for(judge.objective, &setup.knobs(&best.point))?;
         let worth = judge.merit(&standings, taken, Certainty::Fact).value;
         Some(ByObjectiveOther {
@@ -64,6 +65,7 @@ pub fn why_it_wins(
         near_winners: near.collect(),
         budgets: budgets.collect(),
         objectives: objectives.collect(),
+        left_out: left_out(survey.judge.objective, setup.models.len()),
         counted: counted(&problem, why),
     })
 }

@@ -2,11 +2,11 @@
 
 use super::Chip;
 use super::Cores;
-use super::Precision;
 use super::edge::least_die;
 use crate::hardware::technology::Constant;
 use crate::hardware::technology::MemoryConstant;
 use crate::hardware::technology::Technology;
+use crate::model::Precision;
 use crate::units::Area;
 use crate::units::Bytes;
 

@@ -4,10 +4,10 @@ use super::Chip;
 use super::ChipKnobs;
 use super::Cores;
 use super::DieArea;
-use super::Precision;
 use super::budget::no_die;
 use super::budget::no_power;
-use super::power::mac_femtojoules;
+use super::power::fp8_product_femtojoules;
+use super::power::product_femtojoules;
 use crate::hardware::Accelerator;
 use crate::hardware::AreaBreakdown;
 use crate::hardware::BufferEnergies;
@@ -68,17 +68,13 @@ impl ChipKnobs {
     /// The accelerator that it is, or why it cannot be built.
     ///
     /// # Errors
-    /// A knob out of range, a buffer that holds no tile, an edge, a clock or a precision that cannot
-    /// be.
+    /// A knob out of range, a buffer that holds no tile, an edge or a clock that cannot be.
     pub fn accelerator(
         &self,
         technology: &Technology,
         base: &Physics,
     ) -> Result<Accelerator, Unbuildable> {
         self.in_range()?;
-        if self.precision == Precision::Fp8 {
-            return Err(Unbuildable::Precision);
-        }
         let chip = self.chip(technology);
         let die = DieArea::of(&chip, technology).ok_or_else(|| no_die(&chip, technology))?;
         let physics = self.physics(technology, base)?;
@@ -163,7 +159,8 @@ impl Chip {
         };
         Ok(Physics {
             energies: ChipEnergies {
-                mac_fj: logic(mac_femtojoules(self, technology)),
+                mac_fj: logic(product_femtojoules(self, technology)),
+                mac_fp8_fj: logic(fp8_product_femtojoules(self, technology)),
                 register_fj: 0,
                 lane_fj: logic(of(Constant::LaneEnergy)),
                 lane_register_fj: 0,
@@ -293,8 +290,6 @@ mod tests {
         assert!(refused(fast).contains("at most 2124 MHz"), "{}", refused(fast));
         let many = ChipKnobs { stacks: 7, ..example() };
         assert!(refused(many).contains("at most 6 stacks"), "{}", refused(many));
-        let fp8 = ChipKnobs { precision: Precision::Fp8, ..example() };
-        assert!(refused(fp8).contains("fp8"));
         let none = ChipKnobs { tensor_cores: 0, ..example() };
         assert!(refused(none).contains("`tensor_cores = 0`"));
     }

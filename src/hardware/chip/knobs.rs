@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 use super::Chip;
 use super::Cores;
 use super::OffChipMemory;
-use super::Precision;
 use crate::hardware::Design;
 use crate::hardware::Unbuildable;
 use crate::hardware::technology::Generation;
 use crate::hardware::technology::Technology;
+use crate::model::Precision;
 use crate::units::Bytes;
 
 /// A chip as a search describes it; local buffers follow from the arrays and lanes by the published

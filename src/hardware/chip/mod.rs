@@ -22,6 +22,8 @@ mod power;
 pub(crate) mod properties;
 mod space;
 
+use crate::model::Precision;
+use crate::model::op::Numbers;
 use crate::units::Bandwidth;
 use crate::units::Bytes;
 
@@ -58,19 +60,8 @@ pub use space::ChipGrid;
 pub use space::ChipNetwork;
 pub use space::ChipSpace;
 pub use space::N_CHIP_KNOBS;
+pub use space::NoNetwork;
 pub use space::knob_place;
-
-/// What the arrays multiply.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// Products of bf16, sums of fp32.
-    Bf16,
-    /// The same, and two products of fp8 in place of one.
-    Fp8,
-}
 
 /// How the cores of a chip are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,7 +131,8 @@ impl OffChipMemory {
 /// All that decides what a chip costs in silicon, watts and money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Chip {
-    /// What its arrays multiply.
+    /// What its arrays multiply: products of bf16 with sums of fp32, or besides two products of fp8 in
+    /// place of one.
     pub precision: Precision,
     /// Its cores.
     pub cores: Cores,
@@ -165,8 +157,9 @@ impl Chip {
         }
     }
 
-    /// Floating-point operations per second in bf16 if no array ever waits.
+    /// Floating-point operations per second in its precision if no array ever waits.
     pub fn peak_flops_per_second(&self) -> u128 {
-        2 * u128::from(self.macs()) * u128::from(self.clock_mhz) * 1_000_000
+        let products = u128::from(Numbers::of_matmuls(self.precision).per_cycle());
+        2 * products * u128::from(self.macs()) * u128::from(self.clock_mhz) * 1_000_000
     }
 }

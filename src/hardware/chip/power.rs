@@ -2,10 +2,10 @@
 
 use super::Chip;
 use super::Cores;
-use super::Precision;
 use crate::hardware::technology::Constant;
 use crate::hardware::technology::MemoryConstant;
 use crate::hardware::technology::Technology;
+use crate::model::Precision;
 use crate::units::Area;
 use crate::units::Power;
 
@@ -132,15 +132,31 @@ impl ChipPower {
 
 /// Femtojoules of a multiply-accumulator and cycle at 7 nm and the nominal supply; where it does two
 /// products of fp8 instead of one of bf16, the more of both.
-pub(super) fn mac_femtojoules(chip: &Chip, technology: &Technology) -> u128 {
-    let of = |constant| technology.of(constant);
+fn mac_femtojoules(chip: &Chip, technology: &Technology) -> u128 {
+    let of_bf16 = product_femtojoules(chip, technology);
     match (chip.cores, chip.precision) {
-        (Cores::Simt { .. }, _) => of(Constant::MacSimtEnergy),
-        (Cores::Systolic { .. }, Precision::Bf16) => of(Constant::MacEnergy),
+        (Cores::Simt { .. }, _) | (_, Precision::Bf16) => of_bf16,
         (Cores::Systolic { .. }, Precision::Fp8) => {
-            of(Constant::MacEnergy).max(2 * of(Constant::MacFp8Energy))
+            of_bf16.max(2 * fp8_product_femtojoules(chip, technology))
         }
     }
+}
+
+/// Femtojoules of one product of bf16 and its sum, likewise.
+pub(super) fn product_femtojoules(chip: &Chip, technology: &Technology) -> u128 {
+    technology.of(match chip.cores {
+        Cores::Simt { .. } => Constant::MacSimtEnergy,
+        Cores::Systolic { .. } => Constant::MacEnergy,
+    })
+}
+
+/// Femtojoules of one product of fp8 and its sum, likewise; of multiprocessors, whose operands come from
+/// registers, as much as in bf16.
+pub(super) fn fp8_product_femtojoules(chip: &Chip, technology: &Technology) -> u128 {
+    technology.of(match chip.cores {
+        Cores::Simt { .. } => Constant::MacSimtEnergy,
+        Cores::Systolic { .. } => Constant::MacFp8Energy,
+    })
 }
 
 /// Lanes whose power counts for itself.

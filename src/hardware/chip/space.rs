@@ -8,16 +8,19 @@ use serde::Serialize;
 use super::Budget;
 use super::CHIP_KNOBS;
 use super::ChipKnobs;
-use super::Precision;
 use super::build::TORUS_PORTS;
 use super::cubic_torus;
+use crate::hardware::network::Level;
+use crate::hardware::network::Levels;
 use crate::hardware::network::Link;
 use crate::hardware::network::Network;
+use crate::hardware::network::NoLevels;
 use crate::hardware::network::NoTorus;
 use crate::hardware::network::Torus;
 use crate::hardware::technology::Constant;
 use crate::hardware::technology::Generation;
 use crate::hardware::technology::Technology;
+use crate::model::Precision;
 use crate::units::Area;
 use crate::units::Bandwidth;
 use crate::units::Money;
@@ -62,6 +65,14 @@ pub enum ChipNetwork {
     Torus(Vec<u64>),
     /// A switch between all chips, at the rate of all links.
     Flat,
+    /// Nodes of chips behind a switch, at the rate of all links; each chip has a card of its own to other
+    /// nodes.
+    Nodes {
+        /// Chips of a node.
+        devices: u64,
+        /// GB/s of the card of each, per direction.
+        between_gb_per_s: u64,
+    },
 }
 
 impl ChipSpace {
@@ -112,8 +123,13 @@ impl ChipNetwork {
     /// The network of so many chips with such links.
     ///
     /// # Errors
-    /// Sides that no torus has.
-    pub fn of(&self, links_gb_per_s: u64, devices: u64, latency: Time) -> Result<Network, NoTorus> {
+    /// Sides that no torus has, or nodes of no size.
+    pub fn of(
+        &self,
+        links_gb_per_s: u64,
+        devices: u64,
+        latency: Time,
+    ) -> Result<Network, NoNetwork> {
         let link = |gb_per_s: u64, parts: u64| {
             let rate = (gb_per_s.saturating_mul(1_000_000_000) / parts).max(1);
             let bandwidth = Bandwidth::bytes_per_second(rate).expect("one is not zero");
@@ -121,14 +137,30 @@ impl ChipNetwork {
         };
         match self {
             Self::Flat => Ok(Network::flat(link(links_gb_per_s, 1))),
+            Self::Nodes { devices, between_gb_per_s } => {
+                let (inside, between) = (link(links_gb_per_s, 1), link(*between_gb_per_s, 1));
+                let levels = [Level::new(Some(*devices), inside), Level::new(None, between)];
+                Ok(Network::Levels(Levels::new(&levels)?))
+            }
             Self::Torus(_) if devices == 1 => Ok(Network::flat(link(links_gb_per_s, TORUS_PORTS))),
             Self::Torus(sides) => {
                 let cubic = cubic_torus(devices);
                 let sides = if sides.is_empty() { &cubic } else { sides };
-                Torus::new(sides, link(links_gb_per_s, TORUS_PORTS)).map(Network::Torus)
+                Ok(Network::Torus(Torus::new(sides, link(links_gb_per_s, TORUS_PORTS))?))
             }
         }
     }
+}
+
+/// Why chips cannot be wired so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoNetwork {
+    /// Sides that no torus has.
+    #[error(transparent)]
+    Torus(#[from] NoTorus),
+    /// Nodes of no size.
+    #[error(transparent)]
+    Levels(#[from] NoLevels),
 }
 
 /// A space made ready: every point of it is a chip.
@@ -244,6 +276,7 @@ fn quarter_octaves() -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::LinkTier;
     use super::super::properties::example;
     use super::super::properties::technology;
     use super::*;
@@ -280,6 +313,15 @@ mod tests {
         let flat = ChipNetwork::Torus(vec![2, 32]).of(600, 64, Time(7)).unwrap();
         assert!(matches!(flat, Network::Torus(torus) if torus.dims().eq([2, 32])));
         assert!(ChipNetwork::Torus(vec![0, 2]).of(600, 64, Time(7)).is_err());
+        let nodes = |devices| ChipNetwork::Nodes { devices, between_gb_per_s: 50 };
+        let network = nodes(8).of(600, 64, Time(7)).unwrap();
+        assert_eq!(rate(network), 600_000_000_000);
+        assert_eq!(network.slowest_link().bandwidth.as_bytes_per_second(), 50_000_000_000);
+        assert_eq!(
+            LinkTier::of_network(&network, 600),
+            [(600, LinkTier::ScaleUp), (50, LinkTier::ScaleOut)]
+        );
+        assert!(nodes(0).of(600, 64, Time(7)).is_err());
     }
 
     #[test]

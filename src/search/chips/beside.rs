@@ -3,6 +3,7 @@
 use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
 use crate::hardware::Physics;
+use crate::model::Precision;
 use crate::search::setup::terms;
 use crate::strategy::Planner;
 use crate::strategy::Standing;
@@ -13,12 +14,13 @@ use crate::strategy::result::ModelResult;
 use super::setup::ChipSetup;
 
 /// The best way to train every model of a request on an accelerator that goes by `name`, in its own
-/// physics and on its own network; `None` where one of them does not fit.
+/// physics and on its own network, in these numbers; `None` where one of them does not fit.
 pub fn trained_beside(
     setup: &ChipSetup,
     (name, chip, physics): (&str, &Accelerator, &Physics),
+    precision: Precision,
 ) -> Option<Vec<(Standing, ModelResult)>> {
-    let terms = Terms { design: name.to_owned(), ..terms(&setup.request, physics) };
+    let terms = Terms { design: name.to_owned(), ..terms(&setup.request, physics, precision) };
     let table = EstimateTable::new(terms.options);
     let asked = setup.request.models.iter().zip(&setup.models);
     let each = asked.map(|(asked, model)| {

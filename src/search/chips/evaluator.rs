@@ -12,7 +12,6 @@ use crate::hardware::Accelerator;
 use crate::hardware::MostLanes;
 use crate::search::Fact;
 use crate::search::Memory;
-use crate::search::setup::terms;
 use crate::strategy::Best;
 use crate::strategy::Chosen;
 use crate::strategy::Corner;
@@ -90,7 +89,7 @@ impl<'a> ChipEvaluator<'a> {
     ) -> Result<Self, (String, Untrainable)> {
         let lens = setup.grid.lens();
         let evaluator = Self {
-            table: EstimateTable::new(terms(&setup.request, &setup.physics).options),
+            table: EstimateTable::new(setup.terms(&setup.physics).options),
             grounds: (0..lens[LINKS]).map(|_| OnceLock::new()).collect(),
             facts: Mutex::default(),
             corners: Mutex::default(),
@@ -157,6 +156,40 @@ impl<'a> ChipEvaluator<'a> {
         let least = standing.map(|standing| standing.time);
         lock().insert(key, least);
         least
+    }
+
+    /// A time that no way to train a model on any chip between two points can beat whose devices draw at most
+    /// `cap` watts on average; `None` where even at rest they draw more.
+    ///
+    /// A batch takes at least the work of `most`, at the energies of `least`, and each device in use draws at
+    /// rest what `least` does: u devices that draw at most the cap need work / (u · (cap − at rest)).
+    pub fn least_time_within(
+        &self,
+        model: usize,
+        (least, most): (&ChipPoint, &ChipPoint),
+        cap: f64,
+    ) -> Option<Time> {
+        let setup = self.setup;
+        let (low, high) = (setup.knobs(least), setup.knobs(most));
+        let Some(chip) = high.optimistic(&low, &setup.grid.technology, &setup.physics) else {
+            return Some(Time(0));
+        };
+        let left = cap * 1e6 - chip.static_power_uw() as f64;
+        if left <= 0.0 {
+            return None;
+        }
+        let ground = self.ground(usize::from(most[LINKS]));
+        let (terms, training) = (&ground.terms, &ground.trainings[model]);
+        let (working, both) = (chip.drawing_nothing_at_rest(), Figures::TimeAndEnergy);
+        let work = self.bound_of(model, most).least(terms, training, &working, both)?.energy;
+        let seconds = work.joules() * 1e6 / (left * setup.request.devices as f64);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "not negative, rounded down, and lowered by more than floats lose"
+        )]
+        let time = Time((seconds * Time::PER_SECOND as f64 * (1.0 - 1e-9)) as u64);
+        Some(time)
     }
 
     /// A time and an energy that no way to train a model on any chip between two points can beat.
@@ -365,7 +398,14 @@ impl<'a> ChipEvaluator<'a> {
         let near = survey.near.iter().flat_map(|near| &near.1.kept);
         let alone = survey.alone.iter().flat_map(|alone| &alone.kept);
         let told = survey.walk.kept.iter().chain(near).chain(alone);
-        let told: BTreeSet<ChipPoint> = told.map(|kept| kept.point).collect();
+        self.finds_again(&told.map(|kept| kept.point).collect())
+    }
+
+    /// The same for these chips and some of the others.
+    ///
+    /// # Errors
+    /// As of [`Self::is_believed`].
+    pub(super) fn finds_again(&self, told: &BTreeSet<ChipPoint>) -> Result<(), String> {
         let facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let step = facts.len().div_ceil(SAMPLE).max(1);
         for (at, ((model, point), known)) in facts.iter().enumerate() {
@@ -390,6 +430,11 @@ impl<'a> ChipEvaluator<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Where facts outlive the search.
+    pub(super) fn memory(&self) -> &'a dyn Memory {
+        self.memory
     }
 
     /// The table of estimates that all evaluations share.
@@ -420,7 +465,7 @@ pub(super) const BLIND: [usize; 2] = [5, 6];
 impl Ground {
     fn new(setup: &ChipSetup, links: usize) -> Result<Self, Untrainable> {
         let request = &setup.request;
-        let terms = terms(request, &setup.physics_with(links));
+        let terms = setup.terms(&setup.physics_with(links));
         let asked = request.models.iter().zip(&setup.models);
         let trainings = asked.map(|(asked, model)| {
             Training::new(&asked.name, model.clone(), asked.sequence, &terms)
@@ -440,8 +485,8 @@ impl Ground {
     }
 }
 
-/// Whether corners (`Planner::corner`) bound boxes: times are compared, and nothing caps
-/// the power, which a faster chip may exceed where a slower one does not.
+/// Whether corners (`Planner::corner`) bound boxes: times are compared. A cap of power only leaves out plans,
+/// which makes no chip faster.
 pub fn has_corners(terms: &Terms) -> bool {
-    terms.price == Price::Time && terms.power_cap_w.is_none()
+    terms.price == Price::Time
 }

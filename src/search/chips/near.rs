@@ -14,6 +14,7 @@ use super::ChipPoint;
 use super::ChipRegion;
 use super::KeptChip;
 use super::objective::ByObjective;
+use super::passed_on::passed_on;
 
 /// What is made as small as possible among chips that are nearly as good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -83,26 +84,10 @@ impl Nearly<'_> {
 }
 
 impl BoxProblem<N_CHIP_KNOBS> for Nearly<'_> {
-    type Found = Vec<Chosen>;
-
-    fn lens(&self) -> [u16; N_CHIP_KNOBS] {
-        self.objective.lens()
-    }
-
-    fn proved(&self) -> [bool; N_CHIP_KNOBS] {
-        self.objective.proved()
-    }
-
-    fn blind(&self) -> [bool; N_CHIP_KNOBS] {
-        self.objective.blind()
-    }
+    passed_on!(fits);
 
     fn rises(&self) -> bool {
         true
-    }
-
-    fn fits(&self, point: &ChipPoint) -> bool {
-        self.objective.fits(point)
     }
 
     fn bound(&self, region: &ChipRegion) -> Option<Value> {

@@ -74,12 +74,25 @@ impl ByObjective<'_> {
                 .map(|&model| evaluator.optimistic(model, &region.lo, &region.hi, both))
                 .collect();
         }
-        models
-            .map(|&model| {
-                let time = evaluator.least_time(model, &region.hi)?;
-                Some(Standing { time, energy: Energy::ZERO })
-            })
-            .collect()
+        let mut standings = self.fastest(&region.hi)?;
+        if let Some(cap) = evaluator.setup.request.power_cap_w {
+            let ends = (&region.lo, &region.hi);
+            for (&model, standing) in models.zip(&mut standings) {
+                let slowed = evaluator.least_time_within(model, ends, cap)?;
+                standing.time = standing.time.max(slowed);
+            }
+        }
+        Some(standings)
+    }
+
+    /// The least time of every model on any chip that is nowhere above a point, whatever a cap leaves out;
+    /// `None` where one surely does not fit.
+    fn fastest(&self, most: &ChipPoint) -> Option<Vec<Standing>> {
+        let least = |model: &usize| {
+            let time = self.evaluator.least_time(*model, most)?;
+            Some(Standing { time, energy: Energy::ZERO })
+        };
+        self.models.iter().map(least).collect()
     }
 
     /// The times of all models at a point, or that one of them cannot be within the limit; chips
@@ -98,6 +111,8 @@ impl ByObjective<'_> {
             if longest.is_some_and(is_slower) {
                 return Timed::Beyond;
             }
+            // Where a cap rules out plans, the best of all is looked for.
+            let longest = longest.filter(|_| self.evaluator.setup.request.power_cap_w.is_none());
             match self.evaluator.known(model, point, longest) {
                 Fact::Chosen(found) => {
                     standings[at] = found.standing;
@@ -120,9 +135,8 @@ impl ByObjective<'_> {
 
     /// What the greatest corner says of a box, where the least chip takes so much.
     pub fn corner_taking(&self, greatest: &Greatest, least: Least, limit: Option<Value>) -> Corner {
-        let Some(mut standings) = self.standings(&ChipRegion::point(greatest.point)) else {
-            return Corner::Nothing;
-        };
+        // What the greatest chip itself draws says nothing of smaller ones.
+        let Some(mut standings) = self.fastest(&greatest.point) else { return Corner::Nothing };
         let limit = limit.map(|limit| better_than(limit, least));
         for (at, &model) in self.models.iter().enumerate() {
             let longest = limit.map_or(Time(u64::MAX), |limit| {
@@ -223,7 +237,8 @@ impl BoxProblem<N_CHIP_KNOBS> for ByObjective<'_> {
     }
 
     fn rises(&self) -> bool {
-        self.judge.objective != Objective::Throughput
+        let capped = self.evaluator.setup.request.power_cap_w.is_some();
+        self.judge.objective != Objective::Throughput || capped
     }
 
     fn fits(&self, point: &ChipPoint) -> bool {

@@ -154,6 +154,18 @@ pub struct WhyItWins {
     pub budgets: Vec<UnderBudget>,
     /// The winners of other objectives.
     pub objectives: Vec<ByObjectiveOther>,
+    /// Objectives whose winners are not told.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Objectives whose winners are not told beside that of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftOut {
+    /// Which.
+    pub objectives: Vec<Objective>,
+    /// Why, in a sentence.
+    pub reason: String,
 }
 
 /// How many chips are worse by at most a part.

@@ -1,10 +1,14 @@
 //! The best chip where an assumed constant is another: areas, watts, dollars and carbon change, and as long as
 //! no time does, all exact evaluations are shared.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+
 use crate::hardware::chip::N_CHIP_KNOBS;
 use crate::hardware::technology::Constant;
 use crate::hardware::technology::MemoryConstant;
 use crate::search::Judge;
+use crate::search::Memory;
 use crate::search::Objective;
 use crate::search::Observer;
 use crate::search::boxes::BoxProblem;
@@ -22,6 +26,7 @@ use super::corners::Greatest;
 use super::evaluator::ChipEvaluator;
 use super::objective::ByObjective;
 use super::objective::Least;
+use super::passed_on::passed_on;
 use super::sampled::Sampler;
 use super::setup::ChipSetup;
 
@@ -110,7 +115,7 @@ impl Assumption {
     }
 
     /// Whether times, or energies where these are compared, may change with it.
-    fn changes_plans(self, setup: &ChipSetup) -> bool {
+    pub fn changes_plans(self, setup: &ChipSetup) -> bool {
         let energies = setup.request.objective == Objective::EnergyPerToken
             || setup.request.power_cap_w.is_some();
         let times = matches!(
@@ -158,20 +163,8 @@ impl Reassumed<'_> {
 }
 
 impl BoxProblem<N_CHIP_KNOBS> for Reassumed<'_> {
-    type Found = Vec<Chosen>;
+    passed_on!(rises);
 
-    fn lens(&self) -> [u16; N_CHIP_KNOBS] {
-        self.objective.lens()
-    }
-    fn proved(&self) -> [bool; N_CHIP_KNOBS] {
-        self.objective.proved()
-    }
-    fn blind(&self) -> [bool; N_CHIP_KNOBS] {
-        self.objective.blind()
-    }
-    fn rises(&self) -> bool {
-        self.objective.rises()
-    }
     fn fits(&self, point: &ChipPoint) -> bool {
         let grid = &self.setup.grid;
         grid.budget.allows(&grid.chip(point).chip(&grid.technology), &grid.technology)
@@ -209,23 +202,65 @@ pub struct Robust {
     pub winner: Option<Value>,
 }
 
-/// The best chip under every assumption, beside a winner.
+/// Why winners under other assumptions are not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unturned {
+    /// Somebody ended what was under way.
+    Ended,
+    /// What was recalled of this chip is not what is found.
+    Disbelieved(String),
+}
+
+/// What is known of chips under one assumption, kept beside what is known of those of the request.
+struct Under<'a> {
+    memory: &'a dyn Memory,
+    assumption: String,
+    recalls: AtomicBool,
+}
+
+impl Under<'_> {
+    fn key(&self, key: &str) -> String {
+        format!("{}/{key}", self.assumption)
+    }
+}
+
+impl Memory for Under<'_> {
+    fn recall(&self, key: &str) -> Option<&str> {
+        let known = self.memory.recall(&self.key(key))?;
+        self.recalls.store(true, Ordering::Relaxed);
+        Some(known)
+    }
+    fn remember(&self, key: &str, fact: &str) {
+        self.memory.remember(&self.key(key), fact);
+    }
+    fn fails(&self) -> bool {
+        self.memory.fails()
+    }
+}
+
+/// The best chip under every assumption, beside a winner; what is found is remembered as the search itself
+/// remembers it.
 ///
 /// # Errors
-/// That the observer ended it.
+/// That the observer ended it, or that what was recalled is not what is found.
 pub fn survey_robust(
     evaluator: &ChipEvaluator,
     (judged, winner): (&Judge, &Kept<N_CHIP_KNOBS, Vec<Chosen>>),
     observer: &dyn Observer,
-) -> Result<Vec<Robust>, super::Ended> {
+) -> Result<Vec<Robust>, Unturned> {
     let setup = evaluator.setup;
     let models: Vec<usize> = (0..setup.models.len()).collect();
     let mut found = Vec::new();
-    for turned in Assumption::turned(setup) {
-        let what = format!("{} {:+} %", turned.name, turned.percent);
+    let all = Assumption::turned(setup);
+    let count = all.len();
+    for (at, turned) in all.into_iter().enumerate() {
+        let assumption = format!("{} {:+} %", turned.name, turned.percent);
+        let what = format!("assumption {} of {count}: {assumption}", at + 1);
+        let memory =
+            Under { memory: evaluator.memory(), assumption, recalls: AtomicBool::new(false) };
         let own;
         let evaluator = if turned.assumption.changes_plans(setup) {
-            own = ChipEvaluator::new(&turned.setup, &()).map_err(|_| super::Ended)?;
+            own = ChipEvaluator::new(&turned.setup, &memory).map_err(|_| Unturned::Ended)?;
             &own
         } else {
             evaluator
@@ -245,7 +280,11 @@ pub fn survey_robust(
         let whole = ChipRegion::whole(problem.lens());
         let walked = walk(&problem, whole, (1, known), &what, observer);
         if !walked.complete() {
-            return Err(super::Ended);
+            return Err(Unturned::Ended);
+        }
+        if memory.recalls.load(Ordering::Relaxed) {
+            let told = walked.kept.iter().map(|kept| kept.point).collect();
+            evaluator.finds_again(&told).map_err(Unturned::Disbelieved)?;
         }
         let best = walked.kept.first().map(|kept| (kept.point, kept.value));
         found.push(Robust { turned, best, winner: ours });

@@ -39,8 +39,8 @@ impl Proved<'_> {
         let points = |words: &[&str]| words.iter().map(|word| of(word).points).sum::<u64>();
         let boxes: usize = self.closed.values().map(|closed| closed.boxes).sum();
         let counts = format!(
-            "{} boxes tile the {} chips of the grid: {} chips take more than the budget, {} have too \
-             little memory, {} cannot be better even by their optimistic bound, {} not by the exact \
+            "{} boxes tile the {} chips of the grid: {} chips take more than the budget, on {} \
+             nothing fits, {} cannot be better even by their optimistic bound, {} not by the exact \
              time of their box's greatest corner, and {} were looked at one by one",
             boxes,
             self.points,
@@ -162,10 +162,14 @@ fn beside(winner: &ChipEntry, baseline: &ChipBaseline) -> Option<String> {
 }
 
 /// Why nothing was found on any chip of a grid.
-pub fn nothing_fits(models: &[&str], devices: u64) -> String {
+pub fn nothing_fits(models: &[&str], devices: u64, power_cap_w: Option<f64>) -> String {
+    let (capped, more) = match power_cap_w {
+        Some(cap) => (format!(" and draws at most {cap} W on average"), ", a higher cap of power"),
+        None => (String::new(), ""),
+    };
     format!(
-        "on no chip within the budget a plan of {} fits on {devices} devices: allow more devices, more \
-         stacks of memory, or a larger budget",
+        "on no chip within the budget a plan of {} fits on {devices} devices{capped}: allow more devices, \
+         more stacks of memory{more}, or a larger budget",
         models.join(", ")
     )
 }

@@ -19,6 +19,8 @@ use crate::model::Model;
 use crate::search::Footprint;
 use crate::search::Objective;
 use crate::search::Request;
+use crate::search::setup::terms;
+use crate::strategy::Terms;
 
 use super::ChipPoint;
 
@@ -60,9 +62,6 @@ pub enum NoChip {
     /// More chips than can be counted.
     #[error("the space has {0} chips; at most {max} can be told apart: give fewer values", max = u64::MAX)]
     TooMany(String),
-    /// How long products take is not known.
-    #[error("how long products of fp8 take is not modelled; take bf16")]
-    Precision,
 }
 
 impl ChipSetup {
@@ -79,9 +78,6 @@ impl ChipSetup {
     ) -> Result<Self, NoChip> {
         if models.is_empty() {
             return Err(NoChip::NoModel);
-        }
-        if request.space.precision != crate::hardware::chip::Precision::Bf16 {
-            return Err(NoChip::Precision);
         }
         let points = request.space.points();
         if points > u128::from(u64::MAX) {
@@ -115,6 +111,11 @@ impl ChipSetup {
     /// What no knob decides, with the network of such links.
     pub fn physics_with(&self, links: usize) -> Physics {
         Physics { network: self.networks[links], ..self.physics.clone() }
+    }
+
+    /// What the request lets be chosen, in physics with a network of their own.
+    pub(super) fn terms(&self, physics: &Physics) -> Terms {
+        terms(&self.request, physics, self.request.space.precision)
     }
 
     /// What a chip takes, whether or not the budget allows it; `None` where it cannot be made.

@@ -32,6 +32,8 @@ use super::evaluator::ChipEvaluator;
 use super::near::NearFigure;
 use super::near::Nearly;
 use super::objective::ByObjective;
+use super::outcome::LeftOut;
+use super::passed_on::passed_on;
 use super::survey::ChipSurvey;
 use super::survey::ChipWalk;
 use super::survey::nearly_as_good_as;
@@ -136,21 +138,43 @@ pub fn counted_word() -> String {
     format!("count within {} %", COUNTED_PER_MILLE / 10)
 }
 
-/// Objectives that compare the same plans, those of the least time, each with its name.
-pub const TIMED: [(&str, Objective); 4] = [
-    ("throughput", Objective::Throughput),
-    ("throughput-per-area", Objective::ThroughputPerArea),
-    ("cost-per-token", Objective::CostPerToken),
-    ("carbon-per-token", Objective::CarbonPerToken),
+/// Objectives that compare the same plans, those of the least time.
+pub const TIMED: [Objective; 4] = [
+    Objective::Throughput,
+    Objective::ThroughputPerArea,
+    Objective::CostPerToken,
+    Objective::CarbonPerToken,
 ];
 
 /// The objectives whose winners are told beside that of a request: of one model, and only those that
 /// compare the same plans.
-pub fn other_objectives(objective: Objective, models: usize) -> Vec<(&'static str, Objective)> {
+pub fn other_objectives(objective: Objective, models: usize) -> Vec<Objective> {
     if models > 1 || objective == Objective::EnergyPerToken {
         return Vec::new();
     }
-    TIMED.into_iter().filter(|(_, other)| *other != objective).collect()
+    TIMED.into_iter().filter(|other| *other != objective).collect()
+}
+
+/// The objectives whose winners are not told beside that of a request, and why.
+pub fn left_out(objective: Objective, models: usize) -> Vec<LeftOut> {
+    let told = other_objectives(objective, models);
+    let all = TIMED.into_iter().chain([Objective::EnergyPerToken]);
+    let missing = all.filter(|other| *other != objective && !told.contains(other));
+    let (energy, timed): (Vec<Objective>, Vec<Objective>) =
+        missing.partition(|other| *other == Objective::EnergyPerToken);
+    let timed_reason = if objective == Objective::EnergyPerToken {
+        "plans were chosen by their energy, and these compare the fastest ones"
+    } else {
+        "several models are joined relative to the best of each alone, which would have to be searched for \
+         by each objective first"
+    };
+    let energy_reason = "it compares other plans, those of the least energy, whose boxes only bounds close: \
+                         over many chips that does not end in minutes; ask with --objective energy-per-token";
+    [(timed, timed_reason), (energy, energy_reason)]
+        .into_iter()
+        .filter(|(objectives, _)| !objectives.is_empty())
+        .map(|(objectives, reason)| LeftOut { objectives, reason: reason.to_owned() })
+        .collect()
 }
 
 /// Chips under another budget than that of the request.
@@ -168,20 +192,8 @@ impl WithBudget<'_> {
 }
 
 impl BoxProblem<N_CHIP_KNOBS> for WithBudget<'_> {
-    type Found = Vec<Chosen>;
+    passed_on!(rises);
 
-    fn lens(&self) -> [u16; N_CHIP_KNOBS] {
-        self.objective.lens()
-    }
-    fn proved(&self) -> [bool; N_CHIP_KNOBS] {
-        self.objective.proved()
-    }
-    fn blind(&self) -> [bool; N_CHIP_KNOBS] {
-        self.objective.blind()
-    }
-    fn rises(&self) -> bool {
-        self.objective.rises()
-    }
     fn fits(&self, point: &ChipPoint) -> bool {
         let grid = &self.objective.evaluator.setup.grid;
         self.budget.allows(&grid.chip(point).chip(&grid.technology), &grid.technology)
@@ -220,23 +232,8 @@ impl NoWorse<'_> {
 }
 
 impl BoxProblem<N_CHIP_KNOBS> for NoWorse<'_> {
-    type Found = Vec<Chosen>;
+    passed_on!(rises, fits);
 
-    fn lens(&self) -> [u16; N_CHIP_KNOBS] {
-        self.objective.lens()
-    }
-    fn proved(&self) -> [bool; N_CHIP_KNOBS] {
-        self.objective.proved()
-    }
-    fn blind(&self) -> [bool; N_CHIP_KNOBS] {
-        self.objective.blind()
-    }
-    fn rises(&self) -> bool {
-        self.objective.rises()
-    }
-    fn fits(&self, point: &ChipPoint) -> bool {
-        self.objective.fits(point)
-    }
     fn bound(&self, region: &ChipRegion) -> Option<Value> {
         self.objective.bound(region).filter(|value| value.first <= self.limit)
     }
@@ -269,7 +266,7 @@ pub struct WhySurvey {
     /// By step of a budget; none where the winner itself keeps within a smaller one.
     pub budgets: Vec<(BudgetStep, Option<ChipWalk>)>,
     /// By other objective, in the order of [`other_objectives`].
-    pub objectives: Vec<(&'static str, Judge, ChipWalk)>,
+    pub objectives: Vec<(Judge, ChipWalk)>,
     /// Whether nothing but counting was ended early.
     pub complete: bool,
 }
@@ -291,7 +288,7 @@ pub fn survey_why(
     let counted = around.counted();
     let complete = near.iter().all(|(.., walk)| walk.complete())
         && budgets.iter().all(|(_, walk)| walk.as_ref().is_none_or(ChipWalk::complete))
-        && objectives.iter().all(|(.., walk)| walk.complete())
+        && objectives.iter().all(|(_, walk)| walk.complete())
         && !observer.stops();
     Some(WhySurvey { near, counted, budgets, objectives, complete })
 }
@@ -336,19 +333,20 @@ impl Around<'_> {
             .collect()
     }
 
-    fn objectives(&self) -> Vec<(&'static str, Judge, ChipWalk)> {
+    fn objectives(&self) -> Vec<(Judge, ChipWalk)> {
         let ByObjective { evaluator, models, judge } = &self.problem;
         let others = other_objectives(judge.objective, models.len()).into_iter();
         others
-            .map(|(name, objective)| {
+            .map(|objective| {
                 let judge = Judge { objective, ..(*judge).clone() };
                 let problem = ByObjective { evaluator, models: models.clone(), judge: &judge };
                 let known = match problem.evaluate(&self.best.point, None) {
                     Evaluation::Found(value, _) => vec![Kept { value, ..self.best.clone() }],
                     Evaluation::Beyond | Evaluation::Nothing => Vec::new(),
                 };
-                let walked = walk(&problem, self.whole, (1, known), name, self.observer);
-                (name, judge, walked)
+                let what = objective.name();
+                let walked = walk(&problem, self.whole, (1, known), what, self.observer);
+                (judge, walked)
             })
             .collect()
     }
@@ -384,6 +382,24 @@ impl Observer for Counting<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_other_objective_is_told_or_said_to_be_left_out() {
+        let energy = Objective::EnergyPerToken;
+        let all = TIMED.into_iter().chain([energy]);
+        for (own, models) in all.clone().flat_map(|own| [(own, 1), (own, 3)]) {
+            let told = other_objectives(own, models).into_iter();
+            let missing = left_out(own, models).into_iter().flat_map(|left| left.objectives);
+            let mut found: Vec<Objective> = told.chain(missing).collect();
+            found.push(own);
+            assert_eq!(found.len(), 5, "{own:?} {models}");
+            assert!(all.clone().all(|objective| found.contains(&objective)), "{own:?} {models}");
+        }
+        let [one] = &left_out(Objective::Throughput, 1)[..] else { panic!("energy alone") };
+        assert_eq!(one.objectives, [energy]);
+        assert_eq!(left_out(energy, 2).len(), 1);
+        assert_eq!(left_out(Objective::CostPerToken, 2).len(), 2);
+    }
 
     #[test]
     fn each_limit_is_changed_alone() {
