@@ -171,9 +171,14 @@ pub struct Asked {
     /// How several models become one number: geomean, mean or min-regret [default: geomean]
     #[arg(long, value_name = "HOW")]
     combine: Option<String>,
-    /// Find the Pareto front over throughput, area and energy exactly
+    /// Find the Pareto front exactly: of chips over tokens per second, dollars and watts, of the published space
+    /// over throughput, area and energy
     #[arg(long)]
     pareto: bool,
+    /// Round the figures of the front of chips up to steps of this many percent; 0 rounds nothing
+    /// [default: 20]
+    #[arg(long, value_name = "PERCENT")]
+    resolution: Option<f64>,
     /// Find the N best designs exactly
     #[arg(long, value_name = "N")]
     top: Option<u64>,
@@ -444,6 +449,7 @@ impl Asked {
         search.combine.clone_from(&self.combine);
         search.top = self.top;
         search.pareto = self.pareto.then_some(true);
+        search.resolution_percent = self.resolution;
         search.exhaustive = self.exhaustive.then_some(true);
         search.power_cap_w = self.power_cap;
         search.baselines = (!self.baseline.is_empty()).then(|| self.baseline.clone());

@@ -90,7 +90,7 @@ pub fn concluded(
     let reason = || if watcher.interrupted() { user } else { time_limit };
     let stopped_by = (!survey.complete).then(reason);
     let mut outcome = compare::chip_outcome(evaluator, survey, stopped_by);
-    let mut why = None;
+    let (mut why, mut front) = (None, None);
     if survey.complete {
         let parts = real_parts(setup, "request")?;
         let found = (evaluator, survey);
@@ -99,6 +99,11 @@ pub fn concluded(
         why = asked.and_then(|()| search::chips::survey_why(evaluator, survey, watcher));
         outcome.why = why.as_ref().and_then(|why| compare::chips::why_it_wins(found, why));
         why = why.filter(|why| why.complete);
+        let asked = setup.request.pareto && outcome.winner.is_some();
+        front = asked.then(|| search::chips::survey_front(evaluator, survey, watcher));
+        outcome.front = front.as_ref().and_then(|one| compare::chips::told_front(found, one));
+        front = front.filter(|front| front.complete);
+        let unfronted = asked && front.is_none();
         let samples = setup.request.spotlight.filter(|_| outcome.winner.is_some());
         let problem = problem_of(evaluator, survey);
         let drawn =
@@ -123,7 +128,8 @@ pub fn concluded(
         outcome.robust = turned;
         let left_out = |one: &ChipBaseline| one.reason.as_deref() == Some(STOPPED);
         let untold = setup.request.why && outcome.winner.is_some() && why.is_none();
-        let stopped = untold || undrawn || unturned || outcome.baselines.iter().any(left_out);
+        let stopped =
+            untold || unfronted || undrawn || unturned || outcome.baselines.iter().any(left_out);
         outcome.comparisons_stopped_by = stopped.then(|| reason().to_owned());
     }
     watcher.finish();
@@ -133,6 +139,10 @@ pub fn concluded(
     report::boxes_csv::write(setup, survey, &mut boxes).expect("memory takes what is written");
     if let Some(why) = &why {
         report::boxes_csv::write_why(setup, why, &mut boxes).expect("memory takes what is written");
+    }
+    if let Some(front) = &front {
+        report::boxes_csv::write_front(setup, front, &mut boxes)
+            .expect("memory takes what is written");
     }
     let boxes = String::from_utf8(boxes).expect("a table is text");
     Ok(SearchedChips { outcome, boxes, interrupted })

@@ -132,6 +132,7 @@ pub struct SearchTable {
     pub combine: Option<String>,
     pub top: Option<u64>,
     pub pareto: Option<bool>,
+    pub resolution_percent: Option<f64>,
     pub exhaustive: Option<bool>,
     pub power_cap_w: Option<f64>,
     pub baselines: Option<Vec<String>>,
@@ -178,7 +179,7 @@ impl RequestFile {
         overlay!(self.chip, under.chip; process_nm, precision, memory, tdp_w, price_usd, network,
             devices_per_node, between_gb_per_s, margin, volume, usd_per_kwh, years, usd_per_gb_per_s,
             usd_per_gb_per_s_between);
-        overlay!(self.search, under.search; objective, combine, top, pareto, exhaustive, power_cap_w,
+        overlay!(self.search, under.search; objective, combine, top, pareto, resolution_percent, exhaustive, power_cap_w,
             baselines, why, spotlight, robust);
         under
     }
@@ -238,6 +239,7 @@ impl RequestFile {
         let of_chips = [
             ("baselines", self.search.baselines.is_some()),
             ("why", self.search.why == Some(true)),
+            ("resolution_percent", self.search.resolution_percent.is_some()),
             ("spotlight", self.search.spotlight.is_some()),
             ("robust", self.search.robust == Some(true)),
         ];
@@ -328,6 +330,7 @@ impl RequestFile {
             )?,
             top: usize::try_from(search.top.unwrap_or(1)).unwrap_or(usize::MAX),
             pareto: search.pareto.unwrap_or(false),
+            resolution_per_mille: self.resolution(file)?,
             exhaustive: search.exhaustive.unwrap_or(false),
             power_cap_w: search.power_cap_w,
             baselines: self.baselines(file, read)?,
@@ -335,6 +338,27 @@ impl RequestFile {
             spotlight: search.spotlight,
             robust: search.robust.unwrap_or(false),
         })
+    }
+
+    /// How finely the front of chips is told, in thousandths.
+    fn resolution(&self, file: &str) -> Result<Option<u64>, InputError> {
+        let Some(percent) = self.search.resolution_percent else { return Ok(None) };
+        let field = Field::new(file, "search.resolution_percent");
+        let wrong =
+            |problem: &str, allowed: &str| field.value(&percent.to_string(), problem, allowed);
+        if !(0.0..=100.0).contains(&percent) {
+            return Err(wrong("is not between 0 and 100", "20 is usual, 0 rounds nothing"));
+        }
+        let thousandths = (percent * 10.0).round();
+        if (thousandths - percent * 10.0).abs() > 1e-9 {
+            return Err(wrong("is no tenth of a percent", "give one digit after the point"));
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a whole number between 0 and 1000"
+        )]
+        Ok(Some(thousandths as u64))
     }
 
     /// What a winner is compared with besides the usual.

@@ -18,6 +18,7 @@ use crate::hardware::network::Levels;
 use crate::hardware::technology::Constant;
 use crate::plan::Source;
 use crate::search::ModelRequest;
+use crate::search::Objective;
 use crate::search::Request;
 
 /// Far beyond any use, and small enough to count with.
@@ -231,10 +232,41 @@ impl Check<'_> {
             self.field("chip.devices_per_node").whole(devices, 2, Levels::LARGEST)?;
             self.field("chip.between_gb_per_s").whole(between_gb_per_s, 1, FASTEST_CARD)?;
         }
-        if request.pareto || request.exhaustive {
-            let name = if request.pareto { "search.pareto" } else { "search.exhaustive" };
+        if request.exhaustive {
             let problem = "would list every chip of the space";
-            return Err(self.field(name).value("true", problem, "name the published space for it"));
+            let instead = "name the published space for it";
+            return Err(self.field("search.exhaustive").value("true", problem, instead));
+        }
+        self.front(request)
+    }
+
+    /// A front compares the times of one model, and nothing that only energy decides.
+    fn front(&self, request: &Request<ChipSpace>) -> Result<(), InputError> {
+        if let Some(part) = request.resolution_per_mille {
+            let field = self.field("search.resolution_percent");
+            field.whole(part, 0, 1000)?;
+            if !request.pareto {
+                let found = (part as f64 / 10.0).to_string();
+                let problem = "rounds the figures of a front, which is not asked for";
+                return Err(field.value(&found, problem, "ask for it with `pareto`"));
+            }
+        }
+        if !request.pareto {
+            return Ok(());
+        }
+        let field = self.field("search.pareto");
+        if request.models.len() > 1 {
+            let problem = "compares the times of one model, and there are several";
+            return Err(field.value("true", problem, "search each model for itself"));
+        }
+        if request.objective == Objective::EnergyPerToken || request.power_cap_w.is_some() {
+            let problem =
+                "compares plans of the least time, which energy and a cap of power do not choose";
+            return Err(field.value(
+                "true",
+                problem,
+                "leave out the cap, or take another objective",
+            ));
         }
         Ok(())
     }

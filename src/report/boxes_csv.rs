@@ -6,12 +6,14 @@ use std::io::Write;
 use crate::hardware::chip::CHIP_KNOBS;
 use crate::hardware::chip::ChipGrid;
 use crate::search::boxes::Value;
+use crate::search::chips::ChipFront;
 use crate::search::chips::ChipRegion;
 use crate::search::chips::ChipSetup;
 use crate::search::chips::ChipSurvey;
 use crate::search::chips::ChipWalk;
 use crate::search::chips::WhySurvey;
 use crate::search::chips::counted_word;
+use crate::search::chips::gap_word;
 use crate::search::chips::near_word;
 
 /// What the rows of the objective are called; those of near-winners bear the word of their figure.
@@ -56,6 +58,14 @@ pub fn write_why(setup: &ChipSetup, why: &WhySurvey, out: &mut dyn Write) -> io:
     let counted = std::iter::once((counted_word(), &why.counted));
     for (proves, walk) in near.chain(budgets).chain(others).chain(counted) {
         boxes(setup, &proves, walk, out)?;
+    }
+    Ok(())
+}
+
+/// Writes the boxes that prove the gaps of a front to be empty.
+pub fn write_front(setup: &ChipSetup, front: &ChipFront, out: &mut dyn Write) -> io::Result<()> {
+    for (at, gap) in front.gaps.iter().enumerate() {
+        boxes(setup, &gap_word(at), &gap.walk, out)?;
     }
     Ok(())
 }

@@ -59,6 +59,9 @@ pub fn text(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     if let Some(why) = &outcome.why {
         super::chips_why::text(outcome, why, out)?;
     }
+    if let Some(front) = &outcome.front {
+        super::chips_front::text(front, out)?;
+    }
     if let Some(drawn) = &outcome.spotlight {
         super::chips_why::spotlight(drawn, out)?;
     }

@@ -8,6 +8,7 @@ pub mod boxes_csv;
 pub mod chakra;
 pub mod chip_page;
 pub mod chips;
+pub mod chips_front;
 pub mod chips_why;
 pub mod course;
 pub mod design;

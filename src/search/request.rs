@@ -72,8 +72,12 @@ pub struct Request<S = DesignSpace> {
     pub combine: Combine,
     /// How many of the best are found exactly.
     pub top: usize,
-    /// Whether the front over throughput, area and energy is found exactly.
+    /// Whether the front over throughput, area and energy is found exactly; of chips the one over throughput,
+    /// dollars and watts.
     pub pareto: bool,
+    /// By how many thousandths steps grow to which figures of the front of chips are rounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolution_per_mille: Option<u64>,
     /// Whether nothing is pruned.
     pub exhaustive: bool,
     /// The most that a device may draw on average, in watts.

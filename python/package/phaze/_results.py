@@ -242,9 +242,18 @@ class SearchResult:
     def pareto(self) -> Tuple[Entry, ...]:
         """Designs that no other beats in throughput, area and energy at once; `pareto=True` finds all.
 
-        A search over chips has none.
+        Of a search over chips see `front`.
         """
         return many(Entry, self._facts.get("pareto", {}).get("entries", []))
+
+    @property
+    def front(self) -> Tuple[Entry, ...]:
+        """Of a search over chips with `pareto=True`: those that none beats in tokens/s, dollars and watts.
+
+        All three are rounded up to steps of `resolution_percent`; the fastest comes first.
+        """
+        front = self._facts.get("front") or {}
+        return many(Entry, [point["entry"] for point in front.get("points", [])])
 
     @property
     def top(self) -> Tuple[Entry, ...]:

@@ -109,8 +109,19 @@ def _chips(result: "SearchResult", winner: "Entry") -> str:
     front = scatter(points, 0, ("die in mm²", "sequences/s"))
     return (
         f"{parts}<details><summary>what binds</summary>{binds}</details>"
-        f"<details open><summary>nearly as good</summary>{rows(heading, lines)}</details>{front}"
+        f"<details open><summary>nearly as good</summary>{rows(heading, lines)}</details>{front}{_front(result)}"
     )
+
+
+def _front(result: "SearchResult") -> str:
+    """The front over tokens per second, dollars and watts, where it was asked for."""
+    if not result.front:
+        return ""
+    heading = ("tokens/s", "$ to own", "W", "strategy")
+    lines = [(e.results[0].tokens_per_s, e.design.ownership_usd, e.design.tdp_w, e.strategy) for e in result.front]
+    points = [(e.design.ownership_usd, e.results[0].tokens_per_s, f"{e.design.tdp_w:.0f} W") for e in result.front]
+    picture = scatter(points, None, ("dollars to own one chip", "tokens/s"))
+    return f"<details><summary>the front: {len(lines)} chips</summary>{rows(heading, lines)}</details>{picture}"
 
 
 def _bound(bind: Any) -> str:

@@ -15,6 +15,7 @@ use crate::search::boxes::Evaluation;
 use crate::search::boxes::Kept;
 use crate::search::boxes::Value;
 use crate::search::boxes::Why;
+use crate::search::boxes::Within;
 use crate::search::boxes::trimmed;
 use crate::search::chips::ByObjective;
 use crate::search::chips::ChipBaseline;
@@ -67,6 +68,11 @@ pub fn solve(
                 }
                 let objective = &problem;
                 let again = match claim.near {
+                    None if claim.front.is_some() => {
+                        let owned = claim.front.map_or(u64::MAX, |most| most.0);
+                        let most = [owned, claim.budget.tdp.0];
+                        again(&Within { problem: objective, most }, claim, row)
+                    }
                     None => again(&WithBudget { objective, budget: claim.budget }, claim, row),
                     Some((Some(figure), limit)) => {
                         again(&Nearly { objective, limit, figure }, claim, row)
@@ -205,7 +211,9 @@ fn told(evaluator: &ChipEvaluator, outcome: &ChipOutcome) -> Result<(), Unsolved
         let budgets = why.budgets.iter().filter_map(|under| under.entry.as_ref());
         near.chain(budgets).chain(why.objectives.iter().map(|other| &other.entry))
     });
-    for entry in outcome.winner.iter().chain(&outcome.top).chain(near).chain(why) {
+    let front = outcome.front.iter().flat_map(|front| &front.points).map(|one| &one.entry);
+    let told = outcome.winner.iter().chain(&outcome.top).chain(near).chain(why).chain(front);
+    for entry in told {
         let point = place(evaluator, entry);
         for (model, result) in entry.results.iter().enumerate() {
             let best = evaluator.best(model, &point);

@@ -178,6 +178,7 @@ fn without_space(request: &Request<ChipSpace>) -> Request {
         combine: request.combine,
         top: request.top,
         pareto: request.pareto,
+        resolution_per_mille: None,
         exhaustive: request.exhaustive,
         power_cap_w: request.power_cap_w,
         baselines: Vec::new(),

@@ -28,6 +28,7 @@ use crate::search::chips::limits;
 use crate::search::chips::nearly_as_good_as;
 use crate::search::chips::sentences;
 use crate::strategy::Standing;
+use crate::units::Money;
 use crate::units::Time;
 
 use super::super::claims::FalseClaim;
@@ -77,6 +78,8 @@ pub struct Claim {
     pub models: Vec<usize>,
     /// What chips may take.
     pub budget: Budget,
+    /// What its chips may cost to own, where it is about a gap of the front; the greatest number: whatever.
+    pub front: Option<Money>,
     /// The worst value that counts, where chips nearly as good are looked for, and the figure that is made
     /// small among them; without one they are counted.
     pub near: Option<(Option<NearFigure>, u128)>,
@@ -116,7 +119,7 @@ pub fn check(
     if let Some(stranger) = rows.iter().find(|row| !known(row)) {
         return Err(FalseClaim::new(stranger.claim("proves"), &stranger.proves, "no claim"));
     }
-    verified.plans = judging.told()? + judging.baselines()?;
+    verified.plans = judging.told()? + judging.baselines()? + judging.told_front(&rows)?;
     judging.proof(&rows)?;
     judging.gap(&claims[0], &rows)?;
     judging.counts(&rows)?;
@@ -176,6 +179,7 @@ impl Judging<'_> {
             judge: self.judge.clone(),
             models: everything.clone(),
             budget: request.space.budget(),
+            front: None,
             near: None,
             worst,
             kept,
@@ -193,6 +197,7 @@ impl Judging<'_> {
             claims.push(self.near_claim(&path, near, expected, (proves, best.first))?);
         }
         claims.extend(self.why_claims((best.first, winner_at), &everything)?);
+        claims.extend(self.front_claims()?);
         Ok(claims)
     }
 
@@ -216,6 +221,7 @@ impl Judging<'_> {
             judge: self.judge.clone(),
             models: (0..self.question.setup.models.len()).collect(),
             budget: self.question.setup.request.space.budget(),
+            front: None,
             near: Some((Some(near.least), limit)),
             worst: figure.map(|first| Value { first, second: worth, place: self.place(&point) }),
             kept: vec![point],
@@ -237,6 +243,7 @@ impl Judging<'_> {
             judge: Judge { stakes: vec![self.judge.stakes[model]], ..self.judge.clone() },
             models: vec![model],
             budget: self.question.setup.request.space.budget(),
+            front: None,
             near: None,
             // Of equal values, the area and the place of the one that is kept are not told.
             worst: found.then_some(Value { first, second: 0, place: 0 }),
@@ -402,13 +409,18 @@ impl Judging<'_> {
     /// The chips of a box that the budget may allow: what a knob adds to the least chip alone, it adds to
     /// every other. `None` where it allows not even the least.
     pub(super) fn allowed(&self, budget: &Budget, region: &ChipRegion) -> Option<ChipRegion> {
+        Self::allowed_where(region, |point| self.fits(budget, point))
+    }
+
+    /// The same where `fits` tells what is allowed.
+    fn allowed_where(region: &ChipRegion, fits: impl Fn(&ChipPoint) -> bool) -> Option<ChipRegion> {
         let mut inner = *region;
         for (knob, last) in inner.hi.iter_mut().enumerate() {
             let least = region.lo;
             let allowed = |&place: &u16| {
                 let mut point = least;
                 point[knob] = place;
-                self.fits(budget, &point)
+                fits(&point)
             };
             *last = (least[knob]..=*last).take_while(allowed).last()?;
         }
@@ -417,7 +429,7 @@ impl Judging<'_> {
 
     /// Judges why a box is closed; whether that rests on an exact evaluation.
     fn row(&self, claim: &Claim, row: &Row) -> Result<bool, FalseClaim> {
-        let inner = self.allowed(&claim.budget, &row.region);
+        let inner = Self::allowed_where(&row.region, |point| self.counts_in(claim, point));
         let fits = inner.is_some();
         let region = &inner.unwrap_or(row.region);
         let not_better = |value: Value| {
@@ -572,6 +584,7 @@ impl Judging<'_> {
         let Some(winner) = &outcome.winner else {
             require(outcome.binds.is_empty(), "binds", "a list", "empty")?;
             require(outcome.limited_by.is_empty(), "limited_by", "a list", "empty")?;
+            require(outcome.front.is_none(), "front", "told", "null")?;
             let none = outcome.near_winners.is_empty();
             require(none, "near_winners", "a list", "empty")?;
             require(outcome.why_it_wins.is_none(), "why_it_wins", "a sentence", "null")?;

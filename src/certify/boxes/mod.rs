@@ -6,6 +6,7 @@
 
 mod compared;
 pub mod deep;
+mod front;
 mod ground;
 mod judged;
 mod robust;

@@ -61,6 +61,7 @@ impl Judging<'_> {
             judge: self.judge.clone(),
             models: models.to_vec(),
             budget: request.space.budget(),
+            front: None,
             near: Some((None, nearly_as_good_as(best, COUNTED_PER_MILLE))),
             worst: None,
             kept: Vec::new(),

@@ -2,6 +2,7 @@
 //! as good, the proof, and what the winner is compared with.
 
 mod baselines;
+mod front;
 mod operators;
 mod parts;
 mod robust;
@@ -17,6 +18,7 @@ pub use baselines::described;
 pub use baselines::expert_space_of;
 pub use baselines::given;
 pub use baselines::value_of;
+pub use front::told_front;
 pub use operators::Given;
 pub use operators::OperatorsAlone;
 pub use parts::Beside;
@@ -95,6 +97,7 @@ pub fn chip_outcome(
             sentences::why_it_wins(winner, &[], (&binds, &limits(winner)))
         }),
         why: None,
+        front: None,
         spotlight: None,
         robust: None,
         baselines: Vec::new(),

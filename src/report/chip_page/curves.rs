@@ -22,15 +22,17 @@ const SIZE: (f64, f64) = (460.0, 270.0);
 const MARGIN: (f64, f64) = (78.0, 40.0);
 
 /// One picture: points, and the best along the axis as a line.
-struct Curve<'a> {
-    title: &'a str,
-    unit: &'a str,
+pub(super) struct Curve<'a> {
+    pub title: &'a str,
+    pub unit: &'a str,
     /// What is drawn upwards.
-    upwards: &'a str,
-    points: Vec<(f64, f64)>,
-    line: Vec<(f64, f64)>,
-    class: &'a str,
-    winner: (f64, f64),
+    pub upwards: &'a str,
+    pub points: Vec<(f64, f64)>,
+    /// What is told of points where one rests on them; empty where nothing is.
+    pub told: Vec<String>,
+    pub line: Vec<(f64, f64)>,
+    pub class: &'a str,
+    pub winner: (f64, f64),
 }
 
 /// A figure of a chip.
@@ -66,7 +68,9 @@ pub fn section(saved: &SavedChips, known: &[Known], out: &mut dyn Write) -> io::
             best_of_each(&points, better)
         };
         let winner = (at, winner.value);
-        let curve = Curve { title, unit, upwards: &upwards, points, line, class: "best", winner };
+        let told = Vec::new();
+        let curve =
+            Curve { title, unit, upwards: &upwards, points, told, line, class: "best", winner };
         writeln!(out, "{}", picture(&curve))?;
     }
     budgets(outcome, &upwards, out)?;
@@ -104,6 +108,7 @@ fn budgets(outcome: &ChipOutcome, upwards: &str, out: &mut dyn Write) -> io::Res
             unit: unit.trim(),
             upwards,
             points,
+            told: Vec::new(),
             line,
             class: "proved",
             winner: (at, winner.value),
@@ -143,7 +148,10 @@ fn best_of_each(points: &[(f64, f64)], better: impl Fn(f64, f64) -> bool) -> Vec
 }
 
 /// The best of all that take no more.
-fn staircase(points: &[(f64, f64)], better: impl Fn(f64, f64) -> bool) -> Vec<(f64, f64)> {
+pub(super) fn staircase(
+    points: &[(f64, f64)],
+    better: impl Fn(f64, f64) -> bool,
+) -> Vec<(f64, f64)> {
     let mut line: Vec<(f64, f64)> = Vec::new();
     for (x, y) in best_of_each(points, &better) {
         if line.last().is_none_or(|last| better(y, last.1)) {
@@ -153,7 +161,8 @@ fn staircase(points: &[(f64, f64)], better: impl Fn(f64, f64) -> bool) -> Vec<(f
     line
 }
 
-fn picture(curve: &Curve) -> String {
+/// One picture as SVG.
+pub(super) fn picture(curve: &Curve) -> String {
     let (width, height) = SIZE;
     let all = || curve.points.iter().chain([&curve.winner]);
     let range = |figure: fn(&(f64, f64)) -> f64| {
@@ -191,12 +200,15 @@ fn picture(curve: &Curve) -> String {
             text(&plain(x))
         );
     }
-    for (x, y) in &curve.points {
+    for (at, (x, y)) in curve.points.iter().enumerate() {
+        let told = curve.told.get(at);
+        let told = told.map_or_else(String::new, |told| format!("<title>{}</title>", text(told)));
         let _ = write!(
             svg,
-            "<circle class=\"dot\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.5\"/>",
+            "<circle class=\"dot\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{}\">{told}</circle>",
             along(*x),
-            up(*y)
+            up(*y),
+            if told.is_empty() { 2.5 } else { 4.0 }
         );
     }
     let line: Vec<String> =

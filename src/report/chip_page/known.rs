@@ -78,6 +78,9 @@ pub fn known(saved: &SavedChips) -> Vec<Known> {
     all
 }
 
+/// The column of the first knob of a box.
+const KNOBS: usize = 5;
+
 /// The rows of evaluated chips, whose value is that of the objective or stands beside another figure.
 fn of_rows(saved: &SavedChips) -> BTreeMap<ChipPoint, u128> {
     let near = |proves: &str| {
@@ -94,7 +97,7 @@ fn of_rows(saved: &SavedChips) -> BTreeMap<ChipPoint, u128> {
             proves if near(proves) => row.get(3),
             _ => None,
         };
-        let value = |knob: usize| row.get(4 + 2 * knob)?.parse::<u64>().ok();
+        let value = |knob: usize| row.get(KNOBS + 2 * knob)?.parse::<u64>().ok();
         Some((place(saved, value)?, cell?.parse().ok()?))
     });
     each.collect()
@@ -112,6 +115,7 @@ fn told(outcome: &ChipOutcome) -> Vec<&ChipEntry> {
         all.extend(why.budgets.iter().filter_map(|under| under.entry.as_ref()));
         all.extend(why.objectives.iter().map(|other| &other.entry));
     }
+    all.extend(outcome.front.iter().flat_map(|front| &front.points).map(|one| &one.entry));
     all.extend(outcome.spotlight.iter().filter_map(|drawn| drawn.entry.as_ref()));
     all
 }
@@ -144,4 +148,18 @@ fn place(saved: &SavedChips, value: impl Fn(usize) -> Option<u64>) -> Option<Chi
         *place = u16::try_from(at).ok()?;
     }
     Some(point)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOBS;
+    use crate::hardware::chip::CHIP_KNOBS;
+    use crate::report::boxes_csv::columns;
+
+    #[test]
+    fn knobs_stand_where_the_heading_says() {
+        let columns = columns();
+        assert_eq!(columns[KNOBS], format!("{}_from", CHIP_KNOBS[0].name));
+        assert_eq!(columns.len(), KNOBS + 2 * CHIP_KNOBS.len());
+    }
 }

@@ -7,6 +7,7 @@
 mod compared;
 mod curves;
 mod die;
+mod front;
 mod known;
 mod tables;
 
@@ -61,6 +62,7 @@ pub fn write(saved: &SavedChips, out: &mut dyn Write) -> io::Result<()> {
     tables::baselines(outcome, out)?;
     let known = known::known(saved);
     curves::section(saved, &known, out)?;
+    front::section(saved, out)?;
     tables::near(outcome, out)?;
     tables::objectives(outcome, out)?;
     tables::robust(outcome, out)?;

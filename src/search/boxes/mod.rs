@@ -10,13 +10,24 @@
 //! Not here: what a knob is, files, clocks.
 
 mod climb;
+mod front;
+mod front_synthetic;
 mod problem;
 mod region;
+mod resolution;
 mod shrink;
 mod split;
 mod synthetic;
 mod walk;
 
+pub use front::EmptyGap;
+pub use front::Figures;
+pub use front::FrontPoint;
+pub use front::FrontProblem;
+pub use front::FrontWalk;
+pub use front::Within;
+pub use front::front;
+pub use front::gaps;
 pub use problem::BoxProblem;
 pub use problem::Closed;
 pub use problem::Corner;
@@ -26,6 +37,7 @@ pub use problem::Why;
 pub use region::Point;
 pub use region::Region;
 pub use region::place;
+pub use resolution::Resolution;
 pub use shrink::trimmed;
 pub use walk::BoxPeers;
 pub use walk::BoxWalk;

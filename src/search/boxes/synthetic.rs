@@ -12,10 +12,10 @@ use super::*;
 
 /// Knobs: cores and width (no law), bandwidth and clock (proved), a buffer that bounds do not see
 /// (proved).
-const N: usize = 5;
+pub(super) const N: usize = 5;
 
 #[derive(Clone, Debug)]
-struct Grid {
+pub(super) struct Grid {
     values: [Vec<u64>; N],
     area: u128,
     watts: u128,
@@ -28,7 +28,7 @@ struct Grid {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+pub(super) enum Kind {
     /// Time; ties by area.
     Time,
     /// Time x cost.
@@ -40,7 +40,7 @@ enum Kind {
 }
 
 impl Grid {
-    fn knobs(&self, point: &Point<N>) -> [u64; N] {
+    pub(super) fn knobs(&self, point: &Point<N>) -> [u64; N] {
         std::array::from_fn(|knob| self.values[knob][usize::from(point[knob])])
     }
 
@@ -66,7 +66,7 @@ impl Grid {
         u128::from(parts.max(bandwidth * buffer / 2))
     }
 
-    fn cost(knobs: [u64; N]) -> u128 {
+    pub(super) fn cost(knobs: [u64; N]) -> u128 {
         40 + Self::area(knobs) * 2 + u128::from(knobs[2])
     }
 
@@ -85,8 +85,13 @@ impl Grid {
         matches!(self.objective, Kind::AreaWithin(limit) if time > limit)
     }
 
+    /// What a point draws.
+    pub(super) fn drawn([cores, width, bandwidth, clock, _]: [u64; N]) -> u64 {
+        cores * width * clock * clock + bandwidth
+    }
+
     /// All points that will do, the best first.
-    fn exhaustive(&self) -> Vec<(Value, Point<N>)> {
+    pub(super) fn exhaustive(&self) -> Vec<(Value, Point<N>)> {
         let whole = Region::whole(self.lens());
         let mut points = vec![[0; N]];
         for knob in 0..N {
@@ -140,9 +145,9 @@ impl BoxProblem<N> for Grid {
     }
     fn fits(&self, point: &Point<N>) -> bool {
         let knobs = self.knobs(point);
-        let [cores, width, bandwidth, clock, buffer] = knobs;
+        let [_, _, bandwidth, _, buffer] = knobs;
         Self::area(knobs) <= self.area
-            && u128::from(cores * width * clock * clock + bandwidth) <= self.watts
+            && u128::from(Self::drawn(knobs)) <= self.watts
             && bandwidth * buffer <= self.pads
     }
     fn bound(&self, region: &Region<N>) -> Option<Value> {
@@ -190,6 +195,12 @@ impl BoxPeers<N, ()> for Wall {
     }
 }
 
+/// Grids whose values are times.
+pub(super) fn grids_of_times() -> impl Strategy<Value = Grid> {
+    let kinds = prop_oneof![Just(Kind::Time), Just(Kind::Coarse)];
+    (grids(), kinds).prop_map(|(grid, objective)| Grid { objective, ..grid })
+}
+
 fn grids() -> impl Strategy<Value = Grid> {
     let values = || {
         proptest::collection::btree_set(1..16_u64, 1..6)
@@ -216,7 +227,7 @@ fn grids() -> impl Strategy<Value = Grid> {
 }
 
 /// Whether closed boxes tile a grid: none twice, none left out.
-fn tile(grid: &Grid, closed: &[Closed<N>]) -> bool {
+pub(super) fn tile(grid: &Grid, closed: &[Closed<N>]) -> bool {
     let total: u128 = closed.iter().map(|closed| closed.region.volume()).sum();
     let overlap = |a: &Region<N>, b: &Region<N>| {
         (0..N).all(|knob| a.lo[knob] <= b.hi[knob] && b.lo[knob] <= a.hi[knob])

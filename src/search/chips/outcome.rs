@@ -50,6 +50,8 @@ pub struct ChipOutcome {
     pub why_it_wins: Option<String>,
     /// How the winner changes with what is asked, where that was asked for.
     pub why: Option<WhyItWins>,
+    /// The front over tokens per second, dollars and watts, where that was asked for.
+    pub front: Option<FrontOutcome>,
     /// The best of chips drawn at random, where that was asked for.
     pub spotlight: Option<Sampled>,
     /// The winners under other assumptions, where these were asked for.
@@ -208,6 +210,46 @@ pub struct ByObjectiveOther {
     pub entry: ChipEntry,
     /// What the winner of the request is worth by this objective.
     pub winner_value: f64,
+    pub certificate_entries: usize,
+}
+
+/// Chips that nothing beats in how fast they train, what they cost to own and what they draw by design; all
+/// three rounded up to steps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrontOutcome {
+    /// Each step is so many thousandths larger than the one before; 0 where nothing is rounded.
+    pub resolution_per_mille: u64,
+    /// What is proved, in a sentence.
+    pub statement: String,
+    /// One chip for all rounded figures that no chip beats, the fastest first.
+    pub points: Vec<FrontEntry>,
+    /// What is proved to be empty.
+    pub gaps: Vec<FrontGap>,
+}
+
+/// A chip of a front, its rounded figures first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the key says what it is")]
+pub struct FrontEntry {
+    pub time_per_batch_ps: u64,
+    pub ownership_cents: u64,
+    pub tdp_mw: u64,
+    pub entry: ChipEntry,
+}
+
+/// That no chip which takes at most so much trains in less than so long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrontGap {
+    /// At most so much to own; `None`: whatever it costs.
+    pub ownership_cents: Option<u64>,
+    /// At most so much by design; `None`: whatever it draws.
+    pub tdp_mw: Option<u64>,
+    /// No batch takes less; `None` where nothing can be trained.
+    pub time_per_batch_ps: Option<u64>,
+    /// Boxes that prove it.
     pub certificate_entries: usize,
 }
 

@@ -161,6 +161,20 @@ fn beside(winner: &ChipEntry, baseline: &ChipBaseline) -> Option<String> {
     })
 }
 
+/// What is proved of a front of so many points with so many gaps, and by how many boxes.
+pub fn front(resolution_per_mille: u64, points: usize, gaps: usize, boxes: usize) -> String {
+    let rounded = if resolution_per_mille == 0 {
+        "in dollars, watts and time".to_owned()
+    } else {
+        let percent = resolution_per_mille as f64 / 10.0;
+        format!("in dollars, watts and time, each rounded up to steps of {percent} %")
+    };
+    format!(
+        "whatever chip of the space is taken, one of these {points} is no worse {rounded}, and none of these is as \
+         good as another in all three; {gaps} gaps between them are proved to be empty by {boxes} boxes"
+    )
+}
+
 /// Why nothing was found on any chip of a grid.
 pub fn nothing_fits(models: &[&str], devices: u64, power_cap_w: Option<f64>) -> String {
     let (capped, more) = match power_cap_w {
