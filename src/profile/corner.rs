@@ -35,8 +35,8 @@ pub struct LeastBy<'a> {
     pub closeness: Closeness,
     /// Which cores an operator may take.
     pub rule: Rule,
-    /// When searches for schedules give up.
-    pub limits: &'a Limits<'a>,
+    /// When searches for schedules give up; without, bounds speak alone.
+    pub limits: Option<&'a Limits<'a>>,
 }
 
 /// What both passes of a layer take at the least.

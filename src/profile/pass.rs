@@ -152,16 +152,19 @@ impl PassGraph {
     }
 
     /// When the last of operators that take these times ends at the earliest, whatever the memories
-    /// need.
+    /// need; without `limits` by bounds alone.
     pub(super) fn least_makespan(
         &self,
         tasks: &[Task],
         chip: &Accelerator,
         rule: Rule,
-        limits: &Limits,
+        limits: Option<&Limits>,
     ) -> Time {
-        let (timed, _) = self.prepared.modes(tasks, cores(chip), rule, limits);
-        Time(timed.proof.lower_bound)
+        let cores = cores(chip);
+        Time(match limits {
+            None => self.prepared.bounded(tasks, cores, rule),
+            Some(limits) => self.prepared.modes(tasks, cores, rule, limits).0.proof.lower_bound,
+        })
     }
 
     fn tasks(&self, costs: &[OpCosts]) -> Vec<Task> {

@@ -52,11 +52,14 @@ pub(super) fn solve(job: &Job, limits: &Limits) -> Answer {
 
 /// The best list schedule of a block, with bounds that need no linear program.
 pub(super) fn listed(job: &Job) -> Answer {
-    let sets = job.block.sets.as_ref().filter(|_| job.serial() < LONGEST_SEARCHED);
-    let credit_bound = sets.map(|sets| Credits::of_fastest(job, sets).bound());
-    let mut best = Best::new(job, credit_bound);
+    let mut best = Best::bounded(job);
     best.try_lists(job);
     best.answer(ProofKind::Bound)
+}
+
+/// What no schedule of a block beats, without a linear program or a schedule.
+pub(super) fn bounded(job: &Job) -> u64 {
+    Best::bounded(job).lower
 }
 
 /// The best schedule so far, and what no schedule beats.
@@ -72,6 +75,12 @@ impl Best {
         let tails = job.tails();
         let lower = bounds::path(&tails).max(bounds::work(job)).max(credit_bound.unwrap_or(0));
         Self { table: None, lower, tails, n_nodes: 0 }
+    }
+
+    /// No schedule, and bounds that need no linear program.
+    fn bounded(job: &Job) -> Self {
+        let sets = job.block.sets.as_ref().filter(|_| job.serial() < LONGEST_SEARCHED);
+        Self::new(job, sets.map(|sets| Credits::of_fastest(job, sets).bound()))
     }
 
     fn upper(&self) -> u64 {

@@ -131,6 +131,18 @@ impl Prepared {
         (timed, spread)
     }
 
+    /// Ticks that no schedule beats, without a linear program or a schedule.
+    pub fn bounded(&self, tasks: &[Task], cores: Cores, rule: Rule) -> u64 {
+        if !self.suits(tasks) {
+            return self.with_times(tasks).bounded(tasks, cores, rule);
+        }
+        let least = |part: &Part| match part {
+            Part::Single(task) => tasks[*task as usize].fastest(),
+            Part::Block(block) => exact::bounded(&Job::new(block, tasks, cores, rule)),
+        };
+        self.parts.iter().map(least).sum()
+    }
+
     /// Solves part after part, and shows each with its start and, for a block, its answer.
     fn walk(
         &self,

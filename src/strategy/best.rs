@@ -36,6 +36,7 @@ use crate::profile::job;
 use crate::profile::pass::PassTime;
 use crate::profile::profile;
 use crate::profile::untimed;
+use crate::schedule::Limits;
 use crate::schedule::ProofKind;
 use crate::units::Time;
 
@@ -352,7 +353,8 @@ impl Planner<'_> {
         let Division { share, cluster, graphs, .. } = division;
         let around = (chip, cluster);
         let Terms { rule, time_model, .. } = *self.terms;
-        let passes = graphs.passes_within(share, around, (self.table, rule), timing.limits())?;
+        let limits = timing.limits().unwrap_or(&Limits::NO_SEARCH);
+        let passes = graphs.passes_within(share, around, (self.table, rule), limits)?;
         let job = self.job(division, chip)?;
         let profile = profile(share, &passes, time_model);
         job.validate(&profile)?;

@@ -96,7 +96,7 @@ impl Planner<'_> {
         let mut timed = TimedDivisions::new();
         let time =
             |division: &Division, timing: Timing| self.at_the_least(division, chip, timing).ok();
-        let glances = &[Timing::Sketch, Timing::Glance][..];
+        let glances = &[Timing::Sketch, Timing::Outline, Timing::Glance][..];
         let asked = (&mut timed, asked);
         let found = fastest::search(self, (chip, bound), &variants, asked, (glances, time)).best;
         let time = |found: Candidate| Time(u64::try_from(found.score.0).unwrap_or(u64::MAX));

@@ -29,6 +29,8 @@ use crate::units::Time;
 pub(super) enum Timing {
     /// No mapping and no schedule is searched for, and every pass is as short as bounds allow.
     Sketch,
+    /// No schedule is looked for, and every pass is as short as quick bounds allow.
+    Outline,
     /// No schedule is searched for, and every pass is as short as bounds allow.
     Glance,
     /// As it is.
@@ -40,16 +42,17 @@ impl Timing {
     pub(super) fn closeness(self) -> Closeness {
         match self {
             Self::Sketch => Closeness::Sketched,
-            Self::Glance => Closeness::Apart,
+            Self::Outline | Self::Glance => Closeness::Apart,
             Self::Exact => Closeness::Together,
         }
     }
 
-    /// When searches for schedules give up.
-    pub(super) fn limits(self) -> &'static Limits<'static> {
+    /// When searches for schedules give up; `None` where bounds speak alone.
+    pub(super) fn limits(self) -> Option<&'static Limits<'static>> {
         match self {
-            Self::Sketch | Self::Glance => &Limits::NO_SEARCH,
-            Self::Exact => &Limits::DEFAULT,
+            Self::Sketch | Self::Outline => None,
+            Self::Glance => Some(&Limits::NO_SEARCH),
+            Self::Exact => Some(&Limits::DEFAULT),
         }
     }
 }

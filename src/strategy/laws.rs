@@ -303,12 +303,13 @@ fn no_operator_and_no_pass_is_below_its_least_on_a_larger_chip() {
             let on = (&large.chip, &again.cluster);
             let before = before.unwrap();
             for (closeness, limits) in [
-                (Closeness::Sketched, Limits::NO_SEARCH),
-                (Closeness::Apart, Limits::NO_SEARCH),
-                (Closeness::Together, Limits::DEFAULT),
+                (Closeness::Sketched, None),
+                (Closeness::Apart, None),
+                (Closeness::Apart, Some(&Limits::NO_SEARCH)),
+                (Closeness::Together, Some(&Limits::DEFAULT)),
             ] {
                 let rule = large.terms.rule;
-                let by = LeastBy { table: &table, closeness, rule, limits: &limits };
+                let by = LeastBy { table: &table, closeness, rule, limits };
                 let least = again.graphs.least_passes(&again.share, on, by).unwrap();
                 for (kind, (before, least)) in before.iter().zip(&least).enumerate() {
                     let exact = [before.forward.time, before.backward.time];
