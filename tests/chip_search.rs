@@ -310,10 +310,12 @@ fn a_corner_that_was_left_too_few_lanes_is_refuted_by_solving_it_again() {
     // The other half of the space, said to be closed: by its corner, and as nothing of what is nearly as good.
     let slab = "16,16,128,128,16,16,8192,8192,1000,1600,1,3,50,400";
     let Value { first, second, place } = kept[0];
-    boxes += &format!("objective,corner,{first},{second},{place},16,16,128,128,128,128,{slab}\n");
+    let row = format!("objective,corner,{first},{second},{place},16,16,128,128,128,128,{slab}\n");
+    boxes.push_str(&row);
     for near in &mut told.near_winners {
         let word = near.least.word();
-        boxes += &format!("{word},corner_nothing,,,,16,16,128,128,128,128,{slab}\n");
+        let row = format!("{word},corner_nothing,,,,16,16,128,128,128,128,{slab}\n");
+        boxes.push_str(&row);
         near.certificate_entries += 1;
     }
     told.request = all.request.clone();

@@ -34,6 +34,7 @@ mod pipelines;
 mod published;
 mod runs;
 mod stage_table;
+mod sums;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -284,7 +285,7 @@ fn some_cut_fits(problem: &Problem, shape: Shape) -> bool {
 /// Of numbers of pipelines with as many micro-batches each, those that take no less time and energy
 /// than a smaller one are only listed where asked for: they draw less power on average.
 pub fn every_shape(problem: &Problem, every_number: bool) -> Vec<(Shape, u128)> {
-    let sums = choices::Sums::new(problem, None);
+    let sums = sums::Sums::new(problem, None);
     let mut found = Vec::new();
     for degrees in choices::degrees(problem, &sums, None) {
         let candidates = if every_number {
