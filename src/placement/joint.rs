@@ -5,6 +5,7 @@
 //! better than the best found ends the list. Within a shape, [`cut`](super::cut) or
 //! [`interleaved`](super::interleaved) decides exactly.
 
+use std::borrow::Borrow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use super::chunk_table::ChunkTable;
 use super::cut::Cut;
 use super::cut::PipelineShape;
 use super::cut::best_cut;
-use super::exchanged::KnownExchanges;
+use super::exchanged::KnownShapes;
 use super::interleaved::InterleavedLayout;
 use super::interleaved::InterleavedShape;
 use super::interleaved::best_layout;
@@ -78,7 +79,7 @@ pub(super) struct Joint<'a, C> {
     least: Option<(Profile, Runs)>,
     limit: Option<Rank>,
     wanted: Wanted,
-    known: Option<&'a Arc<KnownExchanges>>,
+    known: Arc<KnownShapes>,
     best: Option<Found>,
 }
 
@@ -89,8 +90,8 @@ pub struct Asked<'a> {
     pub incumbent: Option<Rank>,
     /// Which of the others.
     pub wanted: Wanted,
-    /// Exchanges that were found before, in problems that differ in times alone.
-    pub known: Option<&'a Arc<KnownExchanges>>,
+    /// What was found of shapes before, in problems that differ in times and the size of memory alone.
+    pub known: Option<&'a Arc<KnownShapes>>,
 }
 
 /// Which placement is asked for.
@@ -117,6 +118,7 @@ impl<'a, C: States> Joint<'a, C> {
             let runs = Runs::of(&least);
             (least, runs)
         });
+        let known = known.filter(|known| known.are_of(problem)).map(Arc::clone).unwrap_or_default();
         Self { problem, cuts, runs, least, limit: incumbent, wanted, known, best: None }
     }
 
@@ -153,7 +155,7 @@ impl<'a, C: States> Joint<'a, C> {
 
     /// Looks at every shape that could be better.
     pub(super) fn solve(mut self) -> Solved {
-        let sums = Sums::new(self.problem, self.known);
+        let sums = Sums::new(self.problem, &self.known);
         let mut items: Vec<Item> =
             degrees(self.problem, &sums, self.limit).into_iter().map(Item::Degrees).collect();
         let mut queue: BinaryHeap<Reverse<(Rank, usize)>> =
@@ -184,7 +186,7 @@ impl<'a, C: States> Joint<'a, C> {
 
     /// Whether some cut of some shape fits.
     pub(super) fn fits(&mut self) -> bool {
-        let sums = Sums::new(self.problem, self.known);
+        let sums = Sums::new(self.problem, &self.known);
         let all: Vec<Candidate> = degrees(self.problem, &sums, None)
             .iter()
             .flat_map(|degrees| candidates(self.problem, &sums, degrees, None))
@@ -207,7 +209,16 @@ impl<'a, C: States> Joint<'a, C> {
     /// Whether some cut of a shape fits, by memory alone; true where that is not known.
     pub(super) fn may_fit(&self, shape: Shape) -> bool {
         let rules = |profile| StageRules::new(profile, self.problem.job, shape);
-        !self.tells_what_fits(&shape) || self.table(rules, 0, 0).fits_somehow()
+        !self.tells_what_fits(&shape) || self.fits_somehow(shape, || self.table(rules, 0, 0))
+    }
+
+    /// Whether some cut of a shape, whose stages cost what `table` says, fits, where memory alone tells.
+    fn fits_somehow<'b, T: Borrow<StageTable<'b, C>>>(
+        &'b self,
+        shape: Shape,
+        table: impl FnOnce() -> T,
+    ) -> bool {
+        self.known.fits(shape, self.problem.job.memory, || table().borrow().fits_somehow())
     }
 
     /// Whether memory alone tells if some cut of a shape fits.
@@ -382,7 +393,7 @@ impl<'a, C: States> Joint<'a, C> {
         for n_narrow in 0..=most_narrow {
             let rules = |profile| StageRules::new(profile, self.problem.job, shape);
             let table = self.table(rules, follows, n_narrow);
-            if is_known && !table.fits_somehow() {
+            if is_known && !self.fits_somehow(shape, || &table) {
                 return (None, true);
             }
             let found = best_cut(&table, self.pipeline_shape(&shape), limit);

@@ -38,6 +38,7 @@ mod sums;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use crate::parallel::Order;
 use crate::parallel::Parameters;
@@ -63,7 +64,7 @@ pub use cut::best_cut;
 pub use cut::least_time;
 use downsets::Downsets;
 pub use downsets::TooManyBranches;
-pub use exchanged::KnownExchanges;
+pub use exchanged::KnownShapes;
 pub use interleaved::AfterFigures;
 pub use interleaved::ChunkCosts;
 pub use interleaved::ChunkFigures;
@@ -285,7 +286,7 @@ fn some_cut_fits(problem: &Problem, shape: Shape) -> bool {
 /// Of numbers of pipelines with as many micro-batches each, those that take no less time and energy
 /// than a smaller one are only listed where asked for: they draw less power on average.
 pub fn every_shape(problem: &Problem, every_number: bool) -> Vec<(Shape, u128)> {
-    let sums = sums::Sums::new(problem, None);
+    let sums = sums::Sums::new(problem, &Arc::default());
     let mut found = Vec::new();
     for degrees in choices::degrees(problem, &sums, None) {
         let candidates = if every_number {

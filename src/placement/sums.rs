@@ -11,7 +11,7 @@ use super::choices::CutChoice;
 use super::choices::Range;
 use super::cut::least_time;
 use super::exchanged::Exchanged;
-use super::exchanged::KnownExchanges;
+use super::exchanged::KnownShapes;
 use super::interleaved::Family;
 use super::interleaved::all_are_compared;
 use super::layout_bounds::LayerLoads;
@@ -55,7 +55,7 @@ pub(super) struct Sums {
     pub(super) loads: LayerLoads,
     is_chain: bool,
     /// What was asked for before: most shapes exchange the same.
-    known: Arc<KnownExchanges>,
+    known: Arc<KnownShapes>,
     /// Likewise of whole layers on so many ranks with so many micro-batches.
     whole: RefCell<BTreeMap<(usize, u64), WholeLayers>>,
 }
@@ -71,8 +71,7 @@ struct WholeLayers {
 
 impl Sums {
     /// Exchanges that are `known` are not found again.
-    pub(super) fn new(problem: &Problem, known: Option<&Arc<KnownExchanges>>) -> Self {
-        let known = known.filter(|known| known.are_of(problem)).map(Arc::clone).unwrap_or_default();
+    pub(super) fn new(problem: &Problem, known: &Arc<KnownShapes>) -> Self {
         let profile = problem.profile;
         let load = |layer: &LayerProfile| layer.forward + layer.backward;
         let count = |kind: usize| profile.sequence.iter().filter(|&&at| at == kind).count() as u64;
@@ -98,7 +97,7 @@ impl Sums {
                 .map(|kind| (profile.kinds[kind].by_replicas(), count(kind)))
                 .collect(),
             is_chain,
-            known,
+            known: Arc::clone(known),
             whole: RefCell::default(),
             slowest,
             repeated: match profile.kinds.get(most).filter(|_| is_chain) {

@@ -47,7 +47,7 @@ use crate::parallel::zero::Sharers;
 use crate::parallel::zero::Zero;
 use crate::parallel::zero::with_exchanges;
 use crate::placement::Choices;
-use crate::placement::KnownExchanges;
+use crate::placement::KnownShapes;
 use crate::placement::Legal;
 use crate::placement::MOST_LAYERS;
 use crate::plan::CutSpace;
@@ -108,7 +108,7 @@ pub struct Division {
     /// Of all layers, forward and backward.
     pub least_work: [LeastWork; 2],
     /// What replicas exchange in placements, as far as it was asked for.
-    pub exchanges: Arc<KnownExchanges>,
+    pub exchanges: Arc<KnownShapes>,
 }
 
 /// Why a model cannot be trained on these terms at all.
