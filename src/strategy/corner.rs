@@ -38,7 +38,7 @@ pub enum Corner {
 }
 
 /// Whether a chip, or one that has no more of any proved knob, may train within a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
     /// At the least of everything a batch takes so long, which is within the limit; a shorter one was not
     /// looked for.

@@ -110,6 +110,9 @@ impl<const N: usize, P: FrontProblem<N>> BoxProblem<N> for Within<'_, P> {
     fn evaluate(&self, point: &Point<N>, limit: Option<Value>) -> Evaluation<P::Found> {
         self.problem.evaluate(point, limit)
     }
+    fn settle(&self) {
+        self.problem.settle();
+    }
 }
 
 /// A point of a front.

@@ -12,6 +12,7 @@
 mod climb;
 mod front;
 mod front_synthetic;
+mod peel;
 mod problem;
 mod region;
 mod resolution;

@@ -86,6 +86,10 @@ pub trait BoxProblem<const N: usize>: Sync {
 
     /// What a point is worth, where values that are not better than `limit` need not be known.
     fn evaluate(&self, point: &Point<N>, limit: Option<Value>) -> Evaluation<Self::Found>;
+
+    /// Told between two batches of boxes: what was found until now may be used to answer later questions. What is used
+    /// earlier must not depend on which box of a batch was looked at first.
+    fn settle(&self) {}
 }
 
 /// A box that is done with.

@@ -42,6 +42,24 @@ impl<const N: usize> Region<N> {
         (0..N).map(|knob| u128::from(self.len(knob))).product()
     }
 
+    /// All of its points, the last knob turning first.
+    pub fn points(&self) -> impl Iterator<Item = Point<N>> {
+        let region = *self;
+        let mut next = Some(self.lo);
+        std::iter::from_fn(move || {
+            let point = next?;
+            let turns = (0..N).rev().find(|&knob| point[knob] < region.hi[knob]);
+            next = turns.map(|turns| {
+                std::array::from_fn(|knob| match knob.cmp(&turns) {
+                    std::cmp::Ordering::Less => point[knob],
+                    std::cmp::Ordering::Equal => point[knob] + 1,
+                    std::cmp::Ordering::Greater => region.lo[knob],
+                })
+            });
+            Some(point)
+        })
+    }
+
     /// How many values of a knob it holds.
     pub fn len(&self, knob: usize) -> u16 {
         self.hi[knob] - self.lo[knob] + 1
@@ -102,6 +120,10 @@ mod tests {
         assert_eq!((whole.volume(), whole.varies(0), whole.varies(1)), (35, true, false));
         let (low, high) = whole.split(2, 3);
         assert_eq!(low.volume() + high.volume(), whole.volume());
+        for part in [whole, low, high] {
+            assert_eq!(part.points().count() as u128, part.volume());
+            assert!(part.points().is_sorted() && part.points().all(|at| part.contains(&at)));
+        }
         assert!(low.contains(&[4, 0, 3]) && !low.contains(&[4, 0, 4]));
         assert!(high.contains(&[4, 0, 4]) && high == whole.from(2, 4) && low == whole.up_to(2, 3));
         assert_eq!(Region::point([2, 0, 1]).only(), Some([2, 0, 1]));

@@ -150,7 +150,7 @@ fn hopeless<const N: usize>(
 
 /// The last value from `low` to `high` that `holds`, which does for `low` and for no value after one
 /// for which it does not.
-fn last_that(low: u16, high: u16, holds: impl Fn(u16) -> bool) -> u16 {
+pub(super) fn last_that(low: u16, high: u16, holds: impl Fn(u16) -> bool) -> u16 {
     // Invariant: it holds for `known`, and for nothing above `end`.
     let (mut known, mut end) = (low, high);
     while known < end {

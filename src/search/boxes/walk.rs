@@ -7,6 +7,8 @@ use rayon::prelude::*;
 
 use super::climb::Met;
 use super::climb::climb;
+use super::peel::Peeled;
+use super::peel::peel;
 use super::problem::BoxProblem;
 use super::problem::Closed;
 use super::problem::Corner;
@@ -157,6 +159,7 @@ pub fn walk_apart<const N: usize, P: BoxProblem<N>>(
             .par_iter()
             .map(|open| (!observer.stops()).then(|| step(problem, open, &known)))
             .collect();
+        problem.settle();
         for (open, done) in batch.into_iter().zip(steps) {
             let Some(done) = done else {
                 heap.push(open);
@@ -195,7 +198,7 @@ struct Step<const N: usize, F> {
 }
 
 /// A corner is evaluated where a guess comes so near to closing its box.
-const EXPECTED: f64 = 0.999;
+pub(super) const EXPECTED: f64 = 0.999;
 
 /// One box of so many is looked into for a better point.
 const PROBED: u64 = 16;
@@ -208,7 +211,7 @@ fn step<const N: usize, P: BoxProblem<N>>(
     let mut step = Step { closed: Vec::new(), met: Vec::new(), rest: Vec::new(), least: None };
     let worst = known.worst;
     let shrunk = shrink(problem, open.region, worst, &mut step.closed);
-    let Some(Shrunk { region, inner, least: bound }) = shrunk else { return step };
+    let Some(Shrunk { mut region, mut inner, least: bound }) = shrunk else { return step };
     let proved = problem.proved();
     if let Some(point) = inner.only() {
         // What the corner rules out need not be known exactly.
@@ -244,13 +247,22 @@ fn step<const N: usize, P: BoxProblem<N>>(
                 return step;
             }
         }
+        if let Some(known) = known.both() {
+            let peeled = peel(problem, Peeled { region, inner }, known, &mut step.closed);
+            let Some(rest) = peeled else { return step };
+            Peeled { region, inner } = rest;
+        }
         if problem.fits(&inner.hi) || worst.is_none() || open.number.is_multiple_of(PROBED) {
             probe(problem, &inner, worst, &mut step.met);
         }
     }
-    let (knob, last) = plane(problem, &inner, bound, known);
-    let (low, high) = region.split(knob, last);
-    step.rest.extend([low, high]);
+    if inner.only().is_some() {
+        step.rest.push(region);
+    } else {
+        let (knob, last) = plane(problem, &inner, bound, known);
+        let (low, high) = region.split(knob, last);
+        step.rest.extend([low, high]);
+    }
     step.least = Some(open.least.map_or(bound, |inherited| inherited.max(bound)));
     step
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::ChipPoint;
 use super::ChipRegion;
 use super::setup::ChipSetup;
+use crate::hardware::chip::CHIP_KNOBS;
 use crate::strategy::Corner;
 use crate::strategy::Reach;
 use crate::units::Time;
@@ -30,6 +31,13 @@ impl Greatest {
     pub fn of_point(setup: &ChipSetup, point: &ChipPoint) -> Self {
         let value = |knob: usize| setup.grid.values(knob)[usize::from(point[knob])];
         Self { point: *point, lanes: value(CORES).saturating_mul(value(LANES)) }
+    }
+
+    /// Whether it has no more of any proved knob than another, nor more lanes in all.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let places = self.point.iter().zip(&other.point).zip(&CHIP_KNOBS);
+        let mut proved = places.filter(|(_, knob)| knob.proved);
+        self.lanes <= other.lanes && proved.all(|((mine, others), _)| mine <= others)
     }
 
     /// Of a box, where `fits` tells what keeps within the budget: more cores or lanes never do where fewer do
@@ -124,7 +132,7 @@ mod tests {
 
     #[test]
     fn places_of_knobs_are_those_of_the_table() {
-        let name = |knob: usize| crate::hardware::chip::CHIP_KNOBS[knob].name;
+        let name = |knob: usize| CHIP_KNOBS[knob].name;
         assert_eq!([name(CORES), name(LANES)], ["vector_cores", "vector_width"]);
     }
 

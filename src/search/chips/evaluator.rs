@@ -34,6 +34,7 @@ use super::ChipSurvey;
 use super::KeptChip;
 use super::corners::Greatest;
 use super::corners::KnownCorner;
+use super::implied::Implied;
 use super::setup::ChipSetup;
 use super::setup::LINKS;
 use super::setup::STACKS;
@@ -65,6 +66,7 @@ pub struct ChipEvaluator<'a> {
     grounds: Vec<OnceLock<Result<Ground, Untrainable>>>,
     facts: Mutex<Facts>,
     corners: Mutex<BTreeMap<(usize, Greatest), KnownCorner>>,
+    implied: Implied,
     bounds: Vec<Mutex<Bounds>>,
     guesses: Mutex<BTreeMap<(usize, Greatest, Way), Option<Time>>>,
 }
@@ -93,6 +95,7 @@ impl<'a> ChipEvaluator<'a> {
             grounds: (0..lens[LINKS]).map(|_| OnceLock::new()).collect(),
             facts: Mutex::default(),
             corners: Mutex::default(),
+            implied: Implied::default(),
             bounds: (0..TABLES).map(|_| Mutex::default()).collect(),
             guesses: Mutex::default(),
             setup,
@@ -243,12 +246,22 @@ impl<'a> ChipEvaluator<'a> {
     /// Whether some way to train a model on the greatest chip of a box, or on one that has no more of the proved
     /// knobs, may take at most `limit`.
     pub fn reach(&self, model: usize, greatest: &Greatest, limit: Time) -> Reach {
+        if let Some(implied) = self.implied.within(model, greatest, limit) {
+            return implied;
+        }
         let known = self.known_corner(model, greatest).and_then(|known| known.within(limit));
-        known.unwrap_or_else(|| {
+        let found = known.unwrap_or_else(|| {
             let found = self.find_reach(model, greatest, limit);
             self.learn_corner(model, greatest, |known| known.learn(found, limit));
             found
-        })
+        });
+        self.implied.learn(model, greatest, limit, found);
+        found
+    }
+
+    /// Lets what corners said until now speak for other corners.
+    pub(super) fn settle(&self) {
+        self.implied.settle();
     }
 
     fn find_reach(&self, model: usize, greatest: &Greatest, limit: Time) -> Reach {

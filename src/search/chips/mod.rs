@@ -10,6 +10,7 @@ mod corners;
 mod evaluator;
 mod facts;
 mod front;
+mod implied;
 mod near;
 mod objective;
 mod outcome;

@@ -264,4 +264,8 @@ impl BoxProblem<N_CHIP_KNOBS> for ByObjective<'_> {
         let Some(least) = self.least(point) else { return Evaluation::Nothing };
         self.evaluate_taking(point, least, limit)
     }
+
+    fn settle(&self) {
+        self.evaluator.settle();
+    }
 }

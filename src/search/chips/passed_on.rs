@@ -15,6 +15,9 @@ macro_rules! passed_on {
         fn blind(&self) -> [bool; crate::hardware::chip::N_CHIP_KNOBS] {
             self.objective.blind()
         }
+        fn settle(&self) {
+            self.objective.settle();
+        }
         $(passed_on!(@ $method);)*
     };
     (@ rises) => {
