@@ -1,8 +1,11 @@
 //! How long spaces of chips take to be certified, from 10^5 to 10^10 of them, and which reasons share their points.
 //!
 //! `cargo bench --bench scale` runs Llama-3-8B over the default space with its lists of values thinned and refined;
-//! `cargo bench --bench scale -- 5 9` over those of 10^5 and 10^9, `-- 11` over one of more than 10^11. Seconds are
-//! those of processors, of the search for the best alone: neither near-winners nor baselines.
+//! `cargo bench --bench scale -- 5 9` over those of 10^5 and 10^9, `-- 11` over one of more than 10^11. `-- refined`
+//! prints how many times longer it takes where every list is refined so that the space is ten times larger, by
+//! throughput and by cost, and the worst of these; `-- refined gpt3-175b` does so for another model. `-- request 11`
+//! prints the request of such a space, for `phaze search`. Seconds are those of processors, of the search for the best
+//! alone: neither near-winners nor baselines.
 
 use std::collections::BTreeMap;
 
@@ -29,26 +32,62 @@ const LENS: [(u32, [usize; 10]); 7] = [
 ];
 
 fn main() {
-    let named: Vec<u32> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let named: Vec<u32> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    let asked = |power: u32| if named.is_empty() { power < 11 } else { named.contains(&power) };
+    let spaces = LENS.iter().filter(|(power, _)| asked(*power)).map(|(_, lens)| lens);
+    if words.iter().any(|word| word == "request") {
+        spaces.for_each(|lens| print!("{}", request("llama3-8b", "throughput", lens)));
+        return;
+    }
     println!(
         "{:>16}{:>10}{:>11}{:>9}  share of the points by reason (boxes)",
         "chips", "seconds", "evaluated", "boxes"
     );
-    let asked = |power: u32| if named.is_empty() { power < 11 } else { named.contains(&power) };
-    for (_, lens) in LENS.iter().filter(|(power, _)| asked(*power)) {
-        run(lens);
+    if words.iter().any(|word| word == "refined") {
+        let model = words.iter().find(|word| *word != "refined");
+        refined(model.map_or("llama3-8b", String::as_str));
+        return;
+    }
+    for lens in spaces {
+        run("llama3-8b", "throughput", lens);
     }
 }
 
-fn run(lens: &[usize; 10]) {
-    let text = "[[model]]\nname = \"llama3-8b\"\nsequence = 8192\n";
-    let usual =
-        ready_chips(&RequestFile::read(text, "bench").expect("well formed"), "bench", &no_files)
-            .expect("it makes sense");
+/// Prints how many times longer a space takes that is ten times larger, by objective, and the worst.
+fn refined(model: &str) {
+    let lens = |power: u32| &LENS.iter().find(|(own, _)| *own == power).expect("in the list").1;
+    let mut worst: f64 = 0.0;
+    for objective in ["throughput", "cost-per-token"] {
+        let [usual, finer] = [9, 10].map(|power| run(model, objective, lens(power)));
+        println!("{model} by {objective}: {:.2} times as long", finer / usual);
+        worst = worst.max(finer / usual);
+    }
+    println!("the worst: {worst:.2} times as long in a space ten times larger");
+}
+
+/// The request of a space of so many values of each knob.
+fn request(model: &str, objective: &str, lens: &[usize; 10]) -> String {
+    let text = format!("[[model]]\nname = \"{model}\"\n[search]\nobjective = \"{objective}\"\n");
+    let file = RequestFile::read(&text, "bench").expect("well formed");
+    let usual = ready_chips(&file, "bench", &no_files).expect("it makes sense");
     let lists = CHIP_KNOBS.iter().zip(lens).enumerate().map(|(knob, (row, &len))| {
-        format!("{} = {:?}\n", row.name, spread(usual.grid.values(knob), len))
+        let values = spread(usual.grid.values(knob), len);
+        match row.name {
+            // Files have it in GHz.
+            "clock_mhz" => {
+                let ghz = |&mhz: &u64| format!("{}.{:03}", mhz / 1000, mhz % 1000);
+                format!("clock = [{}]\n", values.iter().map(ghz).collect::<Vec<_>>().join(", "))
+            }
+            name => format!("{name} = {values:?}\n"),
+        }
     });
-    let text = format!("{text}[space]\n{}", lists.collect::<String>());
+    format!("{text}[space]\n{}", lists.collect::<String>())
+}
+
+/// Prints what a search takes, and answers how many seconds.
+fn run(model: &str, objective: &str, lens: &[usize; 10]) -> f64 {
+    let text = request(model, objective, lens);
     let file = RequestFile::read(&text, "bench").expect("well formed");
     let setup = ready_chips(&file, "bench", &no_files).expect("it makes sense");
     let begun = processor_seconds();
@@ -74,6 +113,7 @@ fn run(lens: &[usize; 10]) {
         walked.closed.len(),
         shares.collect::<Vec<_>>().join(", ")
     );
+    seconds
 }
 
 /// So many values from the first to the last: of those that are there, or with others evenly between them.

@@ -10,8 +10,9 @@ use phaze::input::request::ModelEntry;
 use phaze::input::request::RequestFile;
 use phaze::input::request::ready;
 use phaze::input::source::no_files;
-use phaze::search;
 use phaze::search::Status;
+use phaze::search::Unlisted;
+use phaze::search::designs::survey_boxes;
 
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
@@ -38,12 +39,14 @@ fn run(name: &str, text: &str) {
     file.model = vec![ModelEntry { name: name.into(), ..ModelEntry::default() }];
     let start = Instant::now();
     let setup = ready(&file, "bench", &no_files).expect("it makes sense");
-    let survey = search::survey(&setup, &(), &());
+    let survey = survey_boxes(&setup, &(), &()).survey;
     let seconds = start.elapsed().as_secs_f64();
     let statuses = || survey.walks.iter().flat_map(|walk| &walk.statuses);
-    let n_designs = statuses().count();
+    let unlisted = |count: fn(&Unlisted) -> usize| survey.unlisted.iter().map(count).sum::<usize>();
+    let n_designs = statuses().count() + unlisted(Unlisted::designs);
     let evaluated = statuses().filter(|s| matches!(s, Status::Evaluated(..))).count();
-    let pruned = statuses().filter(|s| matches!(s, Status::Pruned)).count();
+    let pruned = statuses().filter(|s| matches!(s, Status::Pruned)).count()
+        + unlisted(|others| others.pruned);
     let infeasible = n_designs - evaluated - pruned;
     let rate = n_designs as f64 / seconds;
     println!(

@@ -95,7 +95,7 @@ pub use ask::search::Searched as SearchAnswer;
 /// What of the request makes no sense.
 pub fn search(request: &RequestFile) -> Result<SearchAnswer, Refusal> {
     let setup = input::request::ready(request, "request", &input::source::no_files)?;
-    ask::search::answer(&setup, &(), &(), |_| Ok(()))
+    ask::search::answer(&setup, &(), &(), |_, _, _| Ok(()))
 }
 
 /// Finds the best way to train a model on one accelerator; `None` where nothing fits.
@@ -113,6 +113,11 @@ pub fn place(question: Question) -> Result<Option<Plan>, InputError> {
 /// That its request makes no sense.
 pub fn check(answer: &SearchAnswer) -> Result<Result<Verified, FalseClaim>, InputError> {
     let (question, _) = input::request::judged_by(answer.outcome.request.clone(), "request")?;
-    let cells = input::saved::cells("designs", &answer.designs)?;
-    Ok(certify::check(&question, &answer.outcome, &cells).map(|judged| judged.verified))
+    let designs = input::saved::cells("designs", &answer.designs)?;
+    let boxes = input::saved::cells("boxes", answer.boxes.as_deref().unwrap_or_default())?;
+    let tables = certify::Tables { designs: &designs, boxes: &boxes };
+    let judged = question
+        .listing(&designs)
+        .and_then(|question| certify::check(&question, &answer.outcome, tables));
+    Ok(judged.map(|judged| judged.verified))
 }

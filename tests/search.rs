@@ -17,6 +17,7 @@ fn setup(text: &str, models: &[&str], step: usize) -> Setup {
     let mut file = RequestFile::read(text, "test").unwrap();
     let entry = |name: &&str| ModelEntry { name: (*name).into(), ..ModelEntry::default() };
     file.model = models.iter().map(entry).collect();
+    file.search.table = Some(true);
     let mut setup = ready(&file, "test", &no_files).unwrap();
     setup.candidates = setup.candidates.into_iter().step_by(step).collect();
     setup.areas = setup.areas.into_iter().step_by(step).collect();

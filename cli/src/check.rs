@@ -139,11 +139,17 @@ impl Args {
     }
 
     fn check_outcome(&self, name: &str, outcome: &Outcome) -> Result<Exit, Refusal> {
-        let beside = self.file.parent().unwrap_or(Path::new("")).join("designs.csv");
-        let designs = files::read(&beside, LARGEST_FILE)?;
+        let beside = |name: &str| self.file.parent().unwrap_or(Path::new("")).join(name);
+        let read = |path: &Path| -> Result<(String, String), Refusal> {
+            Ok((files::name(path), files::read(path, LARGEST_FILE)?))
+        };
+        let designs = read(&beside("designs.csv"))?;
+        let boxes =
+            if outcome.request.lists_all() { None } else { Some(read(&beside("boxes.csv"))?) };
+        let boxes = boxes.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
         let watch = self.deep.then(|| Watch::new(None));
         let observer = watch.as_ref().map(|watch| watch as &dyn Observer);
-        let verdict = check::outcome((name, outcome), (&files::name(&beside), &designs), observer);
+        let verdict = check::outcome((name, outcome), ((&designs.0, &designs.1), boxes), observer);
         if let Some(watch) = &watch {
             watch.finish();
         }
@@ -164,10 +170,18 @@ impl Args {
 
     /// Says what was verified, and what was not looked at.
     fn tell(&self, verified: &Verified, out: &mut dyn Write) -> Result<(), Refusal> {
+        let pairs = match verified.boxes {
+            0 => "designs x HBM sizes: bounds computed anew, statuses replayed",
+            _ => "evaluated designs x HBM sizes: bounds computed anew, statuses as their boxes say",
+        };
         let lines = [
             (verified.plans, "plans fit and cost what they say, rebuilt from the request"),
             (verified.passes, "layer passes: operators priced, schedules and memories checked"),
-            (verified.pairs, "designs x HBM sizes: bounds computed anew, statuses replayed"),
+            (verified.pairs, pairs),
+            (
+                verified.boxes,
+                "boxes of designs: they tile the grid, limits and bounds computed anew",
+            ),
             (verified.evaluated_again, "evaluated once more by the solvers, with the same figures"),
         ];
         for (n, line) in lines.into_iter().filter(|(n, _)| *n > 0) {

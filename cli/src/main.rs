@@ -37,6 +37,9 @@ use phaze::ask;
 use phaze::input::InputError;
 use phaze::input::source::printable;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Find the accelerator and the way to train on it that suit a language model best.
 #[derive(Parser)]
 #[command(

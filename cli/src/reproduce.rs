@@ -20,8 +20,9 @@ use phaze::input::request::RequestFile;
 use phaze::input::request::ready;
 use phaze::input::source::no_files;
 use phaze::report::reproduction;
-use phaze::search;
 use phaze::search::Outcome;
+use phaze::search::designs::BoxedSurvey;
+use phaze::search::designs::survey_boxes;
 use phaze::store::files;
 
 /// Run the published evaluation: eight models, 1,024 accelerators, batch 4,096, micro-batches 1 to
@@ -96,10 +97,16 @@ fn outcome(known: &Published, published: bool) -> Result<Option<Outcome>, Refusa
     let setup = ready(&file, known.model, &no_files)?;
     let watch = Watch::new(None);
     // A reproduction is short enough to be run again: nothing is kept of one that is cut short.
-    let survey = search::survey(&setup, &(), &watch);
+    let BoxedSurvey { candidates, survey, .. } = survey_boxes(&setup, &(), &watch);
     watch.finish();
     if watch.interrupted() {
         return Ok(None);
     }
-    Ok(Some(compare::outcome(&setup, &survey, &input::references()?, None, &watch)))
+    Ok(Some(compare::outcome(
+        &setup.listing(candidates),
+        &survey,
+        &input::references()?,
+        None,
+        &watch,
+    )))
 }

@@ -185,6 +185,10 @@ pub struct Asked {
     /// Evaluate every design, prune nothing
     #[arg(long)]
     exhaustive: bool,
+    /// Write a row for every design of the published space, not only for those that were evaluated; implied
+    /// by --pareto and --exhaustive
+    #[arg(long)]
+    table: bool,
     /// Compare the best chip with this as well: built-in hardware or a hardware file; repeat for several
     #[arg(long, value_name = "NAME|FILE")]
     baseline: Vec<String>,
@@ -285,7 +289,10 @@ impl Args {
             return Ok(Exit::Done);
         }
         drop(out);
-        let (file, name) = self.asked.over_file(self.request.as_deref())?;
+        let (mut file, name) = self.asked.over_file(self.request.as_deref())?;
+        if self.shard.is_asked() {
+            file = file.listing_all(&name)?;
+        }
         if file.kind(&name)? == SpaceKind::Chips {
             return self.run_chips(&input::request::ready_chips(&file, &name, &files::small)?);
         }
@@ -378,7 +385,8 @@ pub fn show(outcome: &Outcome, directory: &Path, json: bool) -> Result<(), Refus
     } else {
         report::outcome::text(outcome, &mut out)?;
         let place = files::name(directory);
-        writeln!(out, "\nWritten to {place}: outcome.json, designs.csv, report.html")?;
+        let boxes = if outcome.request.lists_all() { "" } else { "boxes.csv, " };
+        writeln!(out, "\nWritten to {place}: outcome.json, designs.csv, {boxes}report.html")?;
     }
     out.flush()?;
     Ok(())
@@ -451,6 +459,7 @@ impl Asked {
         search.pareto = self.pareto.then_some(true);
         search.resolution_percent = self.resolution;
         search.exhaustive = self.exhaustive.then_some(true);
+        search.table = self.table.then_some(true);
         search.power_cap_w = self.power_cap;
         search.baselines = (!self.baseline.is_empty()).then(|| self.baseline.clone());
         search.why = self.why.then_some(true);

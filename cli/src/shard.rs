@@ -61,6 +61,11 @@ pub struct Task<T = shards::Task> {
 }
 
 impl ShardArgs {
+    /// Whether a shard is asked for.
+    pub fn is_asked(&self) -> bool {
+        self.shard.is_some()
+    }
+
     /// The shard that is asked for, if one is.
     pub fn task(&self, setup: &Setup) -> Result<Option<Task>, Refusal> {
         let Some(part) = self.shard else { return Ok(None) };

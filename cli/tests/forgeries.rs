@@ -7,6 +7,7 @@ use std::process::Command;
 
 use phaze::certify;
 use phaze::certify::Question;
+use phaze::certify::Tables;
 use phaze::certify::deep;
 use phaze::certify::deep::Solved;
 use phaze::input::request::judged_by;
@@ -80,7 +81,8 @@ fn searched(name: &str, request: &str, arguments: &[&str]) -> (PathBuf, Files) {
     let file = directory.with_extension("toml");
     fs::write(&file, request).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_phaze"));
-    let command = command.arg("search").arg(&file).args(arguments).arg("--out").arg(&directory);
+    let command =
+        command.arg("search").arg(&file).args(arguments).args(["--table", "--out"]).arg(&directory);
     let searched = command.output().unwrap();
     let said = String::from_utf8_lossy(&searched.stderr);
     assert!(matches!(searched.status.code(), Some(0 | 1)), "{name}: {said}");
@@ -97,7 +99,7 @@ fn real(name: &str, request: &str, arguments: &[&str]) -> Real {
     fs::remove_dir_all(directory).unwrap();
     let claimed: Outcome = serde_json::from_value(outcome.clone()).unwrap();
     let (question, models) = question(&claimed).unwrap();
-    let judged = certify::check(&question, &claimed, &cells);
+    let judged = certify::check(&question, &claimed, tables(&cells));
     let judged = judged.unwrap_or_else(|lie| panic!("{name}: an honest result is refused: {lie}"));
     let read = |text: &str| saved::cells("designs.csv", text).unwrap();
     let solved = deep::solve(&question, models, &claimed, &judged, &(), read);
@@ -106,6 +108,11 @@ fn real(name: &str, request: &str, arguments: &[&str]) -> Real {
         .compare(&claimed, &cells)
         .unwrap_or_else(|lie| panic!("{name}: an honest result is refused: {lie}"));
     Real { outcome, cells, solved }
+}
+
+/// Every design has a row in these tests; `cli/tests/boxed.rs` is about boxes.
+fn tables(designs: &[Vec<String>]) -> Tables<'_> {
+    Tables { designs, boxes: &[] }
 }
 
 fn question(outcome: &Outcome) -> Result<(Question, Vec<Model>), String> {
@@ -122,7 +129,7 @@ fn rejected(real: &Real, files: &Files) -> Option<(By, String)> {
         Ok((question, _)) => question,
         Err(senseless) => return Some((Check, senseless)),
     };
-    if let Err(lie) = certify::check(&question, &claimed, &files.cells) {
+    if let Err(lie) = certify::check(&question, &claimed, tables(&files.cells)) {
         return Some((Check, lie.to_string()));
     }
     let deep = real.solved.compare(&claimed, &files.cells);
@@ -1059,7 +1066,7 @@ fn the_command_names_a_lie_and_never_panics() {
             let claimed = serde_json::from_value::<Outcome>(files.outcome.clone());
             let Ok(claimed) = claimed else { continue };
             if let Ok((question, _)) = question(&claimed) {
-                let _ = certify::check(&question, &claimed, &files.cells);
+                let _ = certify::check(&question, &claimed, tables(&files.cells));
             }
         }
     }

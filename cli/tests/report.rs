@@ -22,6 +22,7 @@ fn result() -> &'static str {
         let path = folder.to_str().unwrap().to_owned();
         let space = ["tensor_cores=16,32", "width=64,128", "depth=32", "vector_cores=64,128"];
         let mut words = vec!["search", "--model", "bert-large", "--hbm", "32", "--out", &path];
+        words.push("--table");
         words.extend(space.iter().flat_map(|knob| ["--space", *knob]));
         let output = phaze(&words);
         assert!(output.status.success(), "{}", message(&output));
@@ -87,7 +88,7 @@ fn what_is_no_result_is_refused_by_name() {
     fs::write(folder.join("outcome.json"), "{\"schema\": \"phaze-plan\"}").unwrap();
     fs::write(folder.join("designs.csv"), "design,width\n0,8\n1\n").unwrap();
     refused(&["report", path], "is not that of a search result");
-    let outcome = "{\"schema\": \"phaze-outcome\", \"version\": 4, \"winner\": null}";
+    let outcome = "{\"schema\": \"phaze-outcome\", \"version\": 5, \"winner\": null}";
     fs::write(folder.join("outcome.json"), outcome).unwrap();
     refused(&["report", path], "designs.csv: line 3: has 1 cells where the heading has 2");
     refused(

@@ -42,7 +42,7 @@ fn search(out: &Path, more: &[&str]) -> Command {
 }
 
 fn files(directory: &Path) -> Vec<Vec<u8>> {
-    let names = ["outcome.json", "designs.csv"];
+    let names = ["outcome.json", "designs.csv", "boxes.csv"];
     names.iter().map(|name| fs::read(directory.join(name)).unwrap()).collect()
 }
 
@@ -298,6 +298,31 @@ fn a_model_that_fits_nowhere_is_an_answer_with_its_reason() {
     assert!(text.contains("No design of the space can train this"), "{text}");
     assert!(text.contains("needs at least") || text.contains("alone needs"), "{text}");
     fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
+fn the_boxes_of_a_search_are_believed_whether_it_ends_or_is_stopped() {
+    for (name, more) in
+        [("stopped", &["--time-limit", "0.5"][..]), ("ended", &["--fix", "depth=64"])]
+    {
+        let out = directory(name);
+        let path = out.display().to_string();
+        let words = ["search", "--space", "published", "--model", "bert-large", "--hbm", "32,80"];
+        let few = ["--micro-batch", "4", "--tensor-parallel", "1", "--fix", "width=64"];
+        let found = phaze(&[&words[..], &few, more, &["--out", &path]].concat());
+        assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+        let text = String::from_utf8(found.stdout).unwrap();
+        assert!(text.contains("designs.csv, boxes.csv, report.html"), "{text}");
+        let outcome = out.join("outcome.json").display().to_string();
+        let checked = phaze(&["check", &outcome]);
+        let said = String::from_utf8(checked.stdout).unwrap();
+        assert!(checked.status.success() && said.contains("boxes of designs"), "{name}: {said}");
+        fs::remove_file(out.join("boxes.csv")).unwrap();
+        let refused = phaze(&["check", &outcome]);
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.status.code() == Some(2) && said.contains("boxes.csv"), "{name}: {said}");
+        fs::remove_dir_all(out).unwrap();
+    }
 }
 
 #[test]

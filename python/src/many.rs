@@ -149,6 +149,7 @@ pub fn shard(
     tell: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(usize, usize)> {
     let request = ask::search::request(&models_of("shard", models)?, keywords("shard", given)?);
+    let request = request.and_then(|request| request.listing_all("shard"));
     let request = request.map_err(|wrong| refused(wrong.into()))?;
     let part: Part =
         part.parse().map_err(|wrong| PyValueError::new_err(format!("part: {wrong}")))?;

@@ -66,7 +66,7 @@ pub fn save(
     py.detach(|| {
         std::fs::create_dir_all(&directory)
             .map_err(|reason| PyOSError::new_err(format!("{}: {reason}", directory.display())))?;
-        let write = if chips { results::write_chips } else { results::write };
+        let write = if chips { results::write_chips } else { results::write_table };
         write(&directory, outcome, designs).map_err(refused)
     })
 }
@@ -101,7 +101,12 @@ fn judged(
     let name = "outcome.json";
     match check::read(name, outcome)? {
         Answer::Outcome(outcome) => {
-            match check::outcome((name, &outcome), ("designs.csv", table), deeply)? {
+            if !outcome.request.lists_all() {
+                let problem =
+                    "is proved by boxes, which `phaze check` reads; search with table=True";
+                return Err(Refusal::Options(format!("{name}: {problem}")));
+            }
+            match check::outcome((name, &outcome), (("designs.csv", table), None), deeply)? {
                 Verdict::False(lie) => Ok((Some(lie), Vec::new())),
                 Verdict::Stopped => Err(stopped()),
                 Verdict::Holds(v) => {

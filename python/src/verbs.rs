@@ -211,9 +211,9 @@ fn searched(
         };
         return Ok(RawSearch::of_chips(found.json(), found.boxes));
     }
-    let setup = input::request::ready(&file, &name, &small(texts))?;
+    let setup = input::request::ready(&file.listing_all(&name)?, &name, &small(texts))?;
     let found = match kept {
-        None => ask::search::answer(&setup, &(), overseer, |_| Ok(()))?,
+        None => ask::search::answer(&setup, &(), overseer, |_, _, _| Ok(()))?,
         Some(kept) => results::search(&setup, &kept.shelf(), overseer)?,
     };
     Ok(RawSearch::of_designs(found.json(), found.designs))

@@ -16,7 +16,7 @@ def test_a_search_is_byte_for_byte_that_of_the_command_line(found: phaze.SearchR
     request = tmp_path / "request.toml"
     request.write_text(as_request(SMALL, "bert-large"))
     out = tmp_path / "out"
-    ended = command("search", str(request), "--out", str(out))
+    ended = command("search", str(request), "--table", "--out", str(out))
     assert ended.returncode == 0, ended.stderr
     assert (out / "outcome.json").read_bytes() == found.to_json()
     assert (out / "designs.csv").read_bytes() == found.to_csv()

@@ -1,6 +1,7 @@
 //! Whether a saved answer holds: from first principles, or with the solvers' help.
 
 use crate::certify;
+use crate::certify::Tables;
 use crate::certify::Verified;
 use crate::certify::deep;
 use crate::certify::deep::Unsolved;
@@ -71,19 +72,27 @@ pub fn read(file: &str, text: &str) -> Result<Answer, InputError> {
     Ok(Answer::Plan(plan))
 }
 
-/// Judges the outcome of a search with the text of its `designs.csv`; where somebody looks on
-/// `deeply`, the solvers evaluate every evaluated design once more.
+/// A file's name and its text.
+pub type Named<'a> = (&'a str, &'a str);
+
+/// Judges the outcome of a search with its `designs.csv`, and its `boxes.csv` where not every design has a row;
+/// where somebody looks on `deeply`, the solvers evaluate every evaluated design once more.
 ///
 /// # Errors
 /// That the request makes no sense.
 pub fn outcome(
     (name, outcome): (&str, &Outcome),
-    (designs_name, designs): (&str, &str),
+    (designs, boxes): (Named, Option<Named>),
     deeply: Option<&dyn Observer>,
 ) -> Result<Verdict, Refusal> {
     let (question, models) = judged_by(outcome.request.clone(), name)?;
-    let cells = saved::cells(designs_name, designs)?;
-    let judged = match certify::check(&question, outcome, &cells) {
+    let cells = saved::cells(designs.0, designs.1)?;
+    let boxes = boxes.map_or(Ok(Vec::new()), |(name, text)| saved::cells(name, text))?;
+    let judged = question.listing(&cells).and_then(|question| {
+        let tables = Tables { designs: &cells, boxes: &boxes };
+        Ok((certify::check(&question, outcome, tables)?, question))
+    });
+    let (judged, question) = match judged {
         Ok(judged) => judged,
         Err(lie) => return Ok(Verdict::False(lie.to_string())),
     };

@@ -21,6 +21,9 @@ use crate::search::Observer;
 use crate::search::Outcome;
 use crate::search::Setup;
 use crate::search::Survey;
+use crate::search::designs::BoxedSurvey;
+use crate::search::designs::DesignBoxes;
+use crate::search::designs::survey_boxes;
 
 /// Looks on while a search runs, and may end it.
 pub trait Watcher: Observer {
@@ -37,13 +40,15 @@ impl Watcher for () {
     }
 }
 
-/// What a search ended with: what `outcome.json` and `designs.csv` hold.
+/// What a search ended with: what `outcome.json`, `designs.csv` and `boxes.csv` hold.
 #[derive(Clone, Debug)]
 pub struct Searched {
     /// The winner, what it is compared with, and the proof.
     pub outcome: Outcome,
-    /// Every design of the space, one row each.
+    /// Every design of the space, or those that were evaluated, one row each.
     pub designs: String,
+    /// The boxes that prove the answer; `None` where every design has its row.
+    pub boxes: Option<String>,
     /// Whether the user ended it before its end.
     pub interrupted: bool,
 }
@@ -57,11 +62,33 @@ pub fn answer(
     setup: &Setup,
     memory: &dyn Memory,
     watcher: &dyn Watcher,
-    believed: impl FnOnce(&Survey) -> Result<(), Refusal>,
+    believed: impl FnOnce(&Setup, &Survey, &[DesignBoxes]) -> Result<(), Refusal>,
 ) -> Result<Searched, Refusal> {
-    let survey = search::survey(setup, memory, watcher);
+    if setup.request.lists_all() {
+        let survey = search::survey(setup, memory, watcher);
+        watcher.finish();
+        believed(setup, &survey, &[])?;
+        return told(setup, &survey, None, watcher);
+    }
+    let BoxedSurvey { candidates, survey, boxes } = survey_boxes(setup, memory, watcher);
     watcher.finish();
-    believed(&survey)?;
+    let listing = setup.listing(candidates);
+    believed(&listing, &survey, &boxes)?;
+    let mut certificate = Vec::new();
+    report::boxes_csv::write_designs(setup, &boxes, &mut certificate)
+        .expect("memory takes what is written");
+    let certificate = String::from_utf8(certificate).expect("a table is text");
+    drop(boxes);
+    told(&listing, &survey, Some(certificate), watcher)
+}
+
+/// What is told of a survey.
+fn told(
+    setup: &Setup,
+    survey: &Survey,
+    boxes: Option<String>,
+    watcher: &dyn Watcher,
+) -> Result<Searched, Refusal> {
     // What was searched to the end is compared to the end as well.
     let interrupted = watcher.interrupted() && !survey.complete;
     let [time_limit, user] = search::sentences::STOPPED_BY;
@@ -70,11 +97,11 @@ pub fn answer(
     } else {
         (Some(if interrupted { user } else { time_limit }), watcher)
     };
-    let outcome = compare::outcome(setup, &survey, &input::references()?, stopped_by, observer);
+    let outcome = compare::outcome(setup, survey, &input::references()?, stopped_by, observer);
     let mut designs = Vec::new();
-    report::designs_csv::write(setup, &survey, &mut designs).expect("memory takes what is written");
+    report::designs_csv::write(setup, survey, &mut designs).expect("memory takes what is written");
     let designs = String::from_utf8(designs).expect("a table is text");
-    Ok(Searched { outcome, designs, interrupted })
+    Ok(Searched { outcome, designs, boxes, interrupted })
 }
 
 impl Searched {

@@ -118,13 +118,14 @@ fn one(
     let chip = match (&expected.chip, &claimed.entry) {
         (Chip::Built(chip), _) => chip.as_deref().cloned(),
         (Chip::OfSpace, Some(entry)) => {
-            let mut chips = (0..question.candidates.len()).map(|design| question.chip(design, hbm));
-            let of_space = chips.find(|chip| design::facts(chip, None, None) == entry.design);
+            let of_space = design::of_space(question, &entry.design);
+            let of_space = of_space.map(|candidate| question.chip_of(&candidate, hbm));
+            let of_space = of_space.filter(|chip| design::facts(chip, None, None) == entry.design);
             let missing = || FalseClaim::new(format!("{path}.entry.design"), "a design", "none");
             Some(of_space.ok_or_else(missing)?)
         }
         // A design of the space can be built with every size of memory: any stands for all.
-        (Chip::OfSpace, None) => Some(question.chip(0, hbm)),
+        (Chip::OfSpace, None) => question.first.map(|first| question.chip_of(&first, hbm)),
     };
     let (hindrance, surely) = match &chip {
         _ if stopped && claimed.reason.as_deref() == Some(STOPPED) => {

@@ -109,14 +109,18 @@ struct Pace {
 impl Bounds {
     /// Prepares all that the designs of a question share.
     pub fn new(question: &Question) -> Self {
-        let designs = question.candidates.iter().map(|candidate| &candidate.design);
+        let space = &question.request.space;
+        let arrays: Vec<(u64, u64)> = if question.request.lists_all() {
+            let designs = question.candidates.iter().map(|candidate| &candidate.design);
+            designs.map(|design| (design.width, design.depth)).collect()
+        } else {
+            let widths = space.width.iter();
+            widths.flat_map(|&w| space.depth.iter().map(move |&d| (w, d))).collect()
+        };
+        let first = question.first.expect("a space that is judged has a design");
         let sizes = question.request.space.hbm_gib.iter();
         let memories: Vec<Bytes> = sizes.map(|&gib| Bytes::GIB * gib).collect();
-        let shapes = Shapes {
-            arrays: designs.map(|design| (design.width, design.depth)).collect(),
-            memories: &memories,
-            sample: &question.chip(0, 0),
-        };
+        let shapes = Shapes { arrays, memories: &memories, sample: &question.chip_of(&first, 0) };
         Self::prepared(question, &shapes)
     }
 

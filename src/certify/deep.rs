@@ -23,6 +23,7 @@ use crate::strategy::Chosen;
 use crate::strategy::Standing;
 
 use super::bound::Bounds;
+use super::boxes;
 use super::cells::Cells;
 use super::claims::FalseClaim;
 use super::claims::SAME;
@@ -73,6 +74,11 @@ pub fn solve(
 ) -> Result<Solved, Unsolved> {
     let setup = Setup::new(question.request.clone(), models, question.physics.clone())
         .map_err(|reason| Unsolved::Senseless(reason.to_string()))?;
+    let setup = if question.request.lists_all() {
+        setup
+    } else {
+        setup.listing(question.candidates.clone())
+    };
     let evaluator = Evaluator::new(&setup);
     let again = Again { question, evaluator: &evaluator, judged, observer };
     let mut walks = Vec::new();
@@ -82,15 +88,20 @@ pub fn solve(
         evaluated += walk.evaluated().count();
         walks.push(walk);
     }
+    let (points, of_boxes) =
+        boxes::designs::deep::solve(question, &evaluator, &judged.boxes, observer)?;
+    evaluated += points;
     let stopped_by = outcome.proof.stopped_by.as_deref();
     let own_best = match outcome.models.as_slice() {
         [_] => vec![search::best_of(&walks).map(|(_, chosen)| chosen[0].standing)],
         // A stopped search proves nothing of each model's own best: it is taken as told.
         several if stopped_by.is_some() => vec![None; several.len()],
-        _ => again.own_bests(outcome)?,
+        _ if question.request.lists_all() => again.own_bests(outcome)?,
+        _ => of_boxes,
     };
     let complete = stopped_by.is_none();
-    let survey = Survey { judge: judged.judge.clone(), walks, own_best, complete };
+    let survey =
+        Survey { judge: judged.judge.clone(), walks, own_best, complete, unlisted: Vec::new() };
     let mut found = compare::outcome(&setup, &survey, &question.references, stopped_by, observer);
     found.phaze.clone_from(&outcome.phaze);
     found.proof = outcome.proof.clone();

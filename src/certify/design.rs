@@ -1,10 +1,16 @@
 //! A design in figures, rebuilt from its knobs.
 
 use crate::hardware::Accelerator;
+use crate::hardware::Candidate;
+use crate::hardware::N_DESIGN_KNOBS;
+use crate::hardware::PointKind;
 use crate::hardware::Use;
 use crate::search::AreaFacts;
 use crate::search::DesignFacts;
 use crate::units::Area;
+use crate::units::Bytes;
+
+use super::rebuild::Question;
 
 /// What is to be said of a chip; `index` is its row in designs.csv, `name` that of a built-in one.
 pub fn facts(chip: &Accelerator, index: Option<usize>, name: Option<&str>) -> DesignFacts {
@@ -36,4 +42,27 @@ pub fn facts(chip: &Accelerator, index: Option<usize>, name: Option<&str>) -> De
             glb_um2: um2(parts.global_buffer),
         },
     }
+}
+
+/// The design of the space that has these knobs.
+pub fn of_space(question: &Question, facts: &DesignFacts) -> Option<Candidate> {
+    let grid = question.grid();
+    let said = [
+        facts.tensor_cores,
+        facts.width,
+        facts.depth,
+        facts.vector_cores,
+        facts.vector_width,
+        facts.glb_bytes / Bytes::MIB.0,
+        facts.glb_bytes_per_cycle,
+    ];
+    let mut point = [0; N_DESIGN_KNOBS];
+    for (knob, place) in point.iter_mut().enumerate() {
+        // What follows from others is not chosen.
+        let given = grid.value(knob, 0).is_some();
+        *place = grid.place_of(knob, given.then_some(said[knob]))?;
+    }
+    let candidate = grid.candidate(&point);
+    let kind = question.request.space.kind(&candidate, &question.physics);
+    (kind == PointKind::Design).then_some(candidate)
 }

@@ -38,6 +38,7 @@ mod table;
 
 pub use claims::FalseClaim;
 pub use outcome::Judged;
+pub use outcome::Tables;
 pub use outcome::Verified;
 pub use outcome::check;
 pub use plan::PlanGround;

@@ -18,9 +18,13 @@ use crate::units::Bytes;
 use super::baselines;
 use super::baselines::Winner;
 use super::bound::Bounds;
+use super::boxes::designs;
+use super::boxes::designs::BoxClaim;
+use super::boxes::designs::JudgedBoxes;
 use super::claims::FalseClaim;
 use super::claims::SAME;
 use super::claims::Verdict;
+use super::claims::close;
 use super::claims::equal;
 use super::claims::require;
 use super::entry;
@@ -47,7 +51,9 @@ pub struct Verified {
     pub passes: usize,
     /// Designs with one size of memory whose bound, status and figures were judged.
     pub pairs: usize,
-    /// Of these, those that a solver evaluated once more.
+    /// Boxes of designs whose reasons were judged.
+    pub boxes: usize,
+    /// Pairs that a solver evaluated once more.
     pub evaluated_again: usize,
 }
 
@@ -59,14 +65,21 @@ pub struct Judged {
     pub(super) rows: Vec<Row>,
     /// How designs are compared.
     pub(super) judge: Judge,
+    /// What boxes prove, where not every design has a row.
+    pub(super) boxes: Vec<BoxClaim>,
 }
 
-/// Judges an outcome and the cells of its designs.csv without any solver.
-pub fn check(
-    question: &Question,
-    outcome: &Outcome,
-    cells: &[Vec<String>],
-) -> Result<Judged, FalseClaim> {
+/// The cells of the tables of an answer as they are written, headings first.
+#[derive(Clone, Copy)]
+pub struct Tables<'a> {
+    /// Of designs.csv.
+    pub designs: &'a [Vec<String>],
+    /// Of boxes.csv; none where every design has a row.
+    pub boxes: &'a [Vec<String>],
+}
+
+/// Judges an outcome and its tables without any solver; the question is about the designs that have rows.
+pub fn check(question: &Question, outcome: &Outcome, tables: Tables) -> Result<Judged, FalseClaim> {
     header(outcome)?;
     told_models(question, &outcome.models)?;
     let judge = question.judge(&outcome.models);
@@ -74,15 +87,24 @@ pub fn check(
     let fits = fits(question);
     let bounds = Bounds::new(question);
     let judging = Judging { question, judge: &judge, bounds: &bounds, fits: &fits, stopped };
-    let rows = table::check(&judging, cells)?;
-    (0..question.n_sizes())
-        .try_for_each(|hbm| replay::check(hbm, &rows, &judge, &question.request))?;
+    let rows = table::check(&judging, tables.designs)?;
+    let JudgedBoxes { claims, unlisted } = if question.request.lists_all() {
+        (0..question.n_sizes())
+            .try_for_each(|hbm| replay::check(hbm, &rows, &judge, &question.request))?;
+        JudgedBoxes { claims: Vec::new(), unlisted: Vec::new() }
+    } else {
+        designs::check(&judging, &rows, tables.boxes)?
+    };
+    if !stopped {
+        own_bests_by_boxes(outcome, &claims)?;
+    }
     own_bests(question, outcome, &judge, &rows, stopped, &fits)?;
     let answers = Answers { question, outcome, judge: &judge, rows: &rows, stopped };
     let mut verified = answers.check(&fits)?;
     verified.pairs = rows.len() * question.n_sizes();
-    proof::check(question, &judge, &rows, &outcome.proof)?;
-    Ok(Judged { verified, rows, judge })
+    verified.boxes = claims.iter().map(|claim| claim.rows.len()).sum();
+    proof::check(question, &judge, (&rows, &unlisted), &outcome.proof)?;
+    Ok(Judged { verified, rows, judge, boxes: claims })
 }
 
 fn header(outcome: &Outcome) -> Verdict {
@@ -170,6 +192,24 @@ fn own_bests(
                 let no_worse = stopped || best <= cost * (1.0 + SAME);
                 require(no_worse, &path, best, format!("at most {cost} by design {design}"))?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// Of several models, own bests are the best that boxes say to have evaluated for each alone.
+fn own_bests_by_boxes(outcome: &Outcome, claims: &[BoxClaim]) -> Verdict {
+    for (at, facts) in outcome.models.iter().enumerate() {
+        let own = claims.iter().filter(|claim| claim.alone == Some(at));
+        let best = own.filter_map(|claim| claim.best).map(|value| value.first).min();
+        let told = facts.best_throughput_sequences_per_s.is_some();
+        if let Some(best) = best {
+            let path = format!("models[{at}].own_best_cost");
+            let same = told && close(facts.own_best_cost, best as f64, SAME);
+            require(same, path, facts.own_best_cost, format!("{best} by boxes.csv"))?;
+        } else if claims.iter().any(|claim| claim.alone == Some(at)) {
+            let path = format!("models[{at}].best_throughput_sequences_per_s");
+            require(!told, path, "a figure", "null: nothing was evaluated")?;
         }
     }
     Ok(())

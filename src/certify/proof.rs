@@ -4,6 +4,7 @@
 use crate::search::Judge;
 use crate::search::Proof;
 use crate::search::ProofByHbm;
+use crate::search::Unlisted;
 use crate::search::sentences::Proved;
 use crate::search::sentences::STOPPED_BY;
 
@@ -28,13 +29,19 @@ pub fn known_reason(reason: Option<&str>) -> Result<bool, super::FalseClaim> {
 }
 
 /// Judges the proof by the table.
-pub fn check(question: &Question, judge: &Judge, rows: &[Row], claimed: &Proof) -> Verdict {
+pub fn check(
+    question: &Question,
+    judge: &Judge,
+    (rows, unlisted): (&[Row], &[Unlisted]),
+    claimed: &Proof,
+) -> Verdict {
     let request = &question.request;
     let (said, is) = (claimed.by_hbm.len(), question.n_sizes());
     require(said == is, "proof.by_hbm.length", said, is)?;
     let mut by_hbm = Vec::new();
     for (hbm, said) in claimed.by_hbm.iter().enumerate() {
-        let found = row(question, judge, rows, hbm);
+        let others = unlisted.get(hbm).copied().unwrap_or_default();
+        let found = row(question, judge, (rows, &others), hbm);
         let path = format!("proof.by_hbm[{hbm}]");
         // The gap is a difference of nearly equal figures.
         let agree = if found.gap > 0.0 {
@@ -51,7 +58,7 @@ pub fn check(question: &Question, judge: &Judge, rows: &[Row], claimed: &Proof) 
     let stopped_by = claimed.stopped_by.as_deref();
     let consistent = stopped_by.is_some() == (open > 0);
     require(consistent, "proof.stopped_by", format!("{stopped_by:?}"), format!("{open} open"))?;
-    let designs = question.candidates.len();
+    let designs = question.n_designs;
     let capped = request.power_cap_w.is_some();
     let facts = Proved { designs, by_hbm: &by_hbm, stopped_by, capped };
     let found = Proof {
@@ -64,7 +71,12 @@ pub fn check(question: &Question, judge: &Judge, rows: &[Row], claimed: &Proof) 
     equal("proof", claimed, &found)
 }
 
-fn row(question: &Question, judge: &Judge, rows: &[Row], hbm: usize) -> ProofByHbm {
+fn row(
+    question: &Question,
+    judge: &Judge,
+    (rows, unlisted): (&[Row], &Unlisted),
+    hbm: usize,
+) -> ProofByHbm {
     let pairs = || rows.iter().map(|row| &row.pairs[hbm]);
     let count = |status: Status| pairs().filter(|pair| pair.status == status).count();
     // Less is better of a cost, whatever the objective.
@@ -74,9 +86,11 @@ fn row(question: &Question, judge: &Judge, rows: &[Row], hbm: usize) -> ProofByH
     let left = pairs()
         .filter(|pair| matches!(pair.status, Status::Pruned | Status::Open))
         .filter_map(|pair| pair.bound.map(|(figure, _)| figure))
+        .chain(unlisted.left.filter(|&value| value > 0).map(|value| judge.figure(value)))
         .min_by(|one, other| cost(*one).total_cmp(&cost(*other)));
     // Where some bound is not known, nothing is known of what is left.
-    let unlooked = pairs().any(|pair| pair.status == Status::Open && pair.bound.is_none());
+    let unlooked = pairs().any(|pair| pair.status == Status::Open && pair.bound.is_none())
+        || unlisted.left == Some(0);
     let left = left.filter(|_| !unlooked);
     let gap = match best {
         _ if unlooked => 1.0,
@@ -90,10 +104,10 @@ fn row(question: &Question, judge: &Judge, rows: &[Row], hbm: usize) -> ProofByH
     ProofByHbm {
         hbm_gib: question.request.space.hbm_gib[hbm],
         evaluated: count(Status::Evaluated),
-        pruned: count(Status::Pruned),
-        beaten: count(Status::Beaten),
-        infeasible: count(Status::Infeasible),
-        open: count(Status::Open),
+        pruned: count(Status::Pruned) + unlisted.pruned,
+        beaten: count(Status::Beaten) + unlisted.beaten,
+        infeasible: count(Status::Infeasible) + unlisted.infeasible,
+        open: count(Status::Open) + unlisted.open,
         best_pruned_bound: left,
         best_value: best,
         gap,

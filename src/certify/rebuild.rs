@@ -6,7 +6,9 @@ use crate::estimate::VectorCosts;
 use crate::hardware::Accelerator;
 use crate::hardware::Candidate;
 use crate::hardware::Cluster;
+use crate::hardware::DesignGrid;
 use crate::hardware::Physics;
+use crate::hardware::Unbuildable;
 use crate::model::Attention;
 use crate::model::Model;
 use crate::model::Optimizer;
@@ -25,6 +27,8 @@ use crate::units::Area;
 use crate::units::Bytes;
 use crate::units::Flops;
 
+use super::boxes::designs::listed;
+use super::claims::FalseClaim;
 use super::divide::Asked;
 use super::divide::Divided;
 
@@ -39,10 +43,14 @@ pub struct Question {
     pub models: Vec<Trained>,
     /// The constants of every design.
     pub physics: Physics,
-    /// The designs, in the published order.
+    /// The designs that have a row, in the published order.
     pub candidates: Vec<Candidate>,
     /// By design.
     pub areas: Vec<Area>,
+    /// The first design of the space, where it has designs.
+    pub first: Option<Candidate>,
+    /// How many designs the space has.
+    pub n_designs: usize,
     /// Cycles of vector work.
     pub vector_costs: VectorCosts,
     /// What a spread operator leaves to others.
@@ -82,18 +90,43 @@ impl Question {
         physics: Physics,
         references: References,
     ) -> Result<Self, String> {
-        let (candidates, _) = request.space.designs(&physics);
-        if candidates.is_empty() {
+        let (first, count) = request.space.count(&physics);
+        if first.is_none() {
             return Err("request.space: holds no design".into());
         }
-        let area = |candidate: &Candidate| {
-            candidate.build(candidate.design.hbm, &physics).map(|chip| chip.total_area())
-        };
-        let areas: Result<Vec<Area>, _> = candidates.iter().map(area).collect();
-        let areas = areas.map_err(|reason| format!("request.space: {reason}"))?;
+        let n_designs = usize::try_from(count.designs).map_err(|_| "request.space: too large")?;
+        let lists_all = request.lists_all();
+        let candidates = if lists_all { request.space.designs(&physics).0 } else { Vec::new() };
         let of = (request, Precision::Bf16);
         let question = Self::of_request(of, models, physics, references)?;
-        Ok(Self { candidates, areas, ..question })
+        let question = Self { first, n_designs, ..question };
+        question.with_rows(candidates).map_err(|reason| format!("request.space: {reason}"))
+    }
+
+    /// The same about the designs that a designs.csv has rows of, where it has not one for every design.
+    ///
+    /// # Errors
+    /// The first row that is about no design of the space.
+    pub fn listing(self, cells: &[Vec<String>]) -> Result<Self, FalseClaim> {
+        if self.request.lists_all() {
+            return Ok(self);
+        }
+        let candidates = listed(&self, cells)?;
+        let cannot = |reason: Unbuildable| FalseClaim::new("designs.csv", "a design", reason);
+        self.with_rows(candidates).map_err(cannot)
+    }
+
+    fn with_rows(self, candidates: Vec<Candidate>) -> Result<Self, Unbuildable> {
+        let area = |candidate: &Candidate| {
+            candidate.build(candidate.design.hbm, &self.physics).map(|chip| chip.total_area())
+        };
+        let areas: Vec<Area> = candidates.iter().map(area).collect::<Result<_, _>>()?;
+        Ok(Self { candidates, areas, ..self })
+    }
+
+    /// The grid of the space.
+    pub fn grid(&self) -> DesignGrid {
+        DesignGrid::new(&self.request.space).expect("the request was seen to have a grid")
     }
 
     /// The same without any design: those that are judged are told when they are.
@@ -118,6 +151,8 @@ impl Question {
             models: trained?,
             areas: Vec::new(),
             candidates: Vec::new(),
+            first: None,
+            n_designs: 0,
             vector_costs: request.vector_costs,
             rule: request.rule,
             optimizer: request.optimizer,
@@ -128,10 +163,15 @@ impl Question {
         })
     }
 
-    /// A design with one of the sizes of off-chip memory.
+    /// A design that has a row with one of the sizes of off-chip memory.
     pub fn chip(&self, design: usize, hbm: usize) -> Accelerator {
+        self.chip_of(&self.candidates[design], hbm)
+    }
+
+    /// Any design with one of the sizes of off-chip memory.
+    pub fn chip_of(&self, candidate: &Candidate, hbm: usize) -> Accelerator {
         let size = Bytes::GIB * self.request.space.hbm_gib[hbm];
-        let chip = self.candidates[design].build(size, &self.physics);
+        let chip = candidate.build(size, &self.physics);
         chip.expect("sizes of memory are within their range, and the design was built before")
     }
 

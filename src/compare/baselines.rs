@@ -57,7 +57,7 @@ pub fn baselines(
     };
     let gib = size.0 >> 30;
     let chosen = operators_alone(evaluator, judge, hbm, observer);
-    let spot = chosen.map(|design| setup.chip(design, hbm));
+    let spot = chosen.map(|design| setup.chip_of(&design, hbm));
     let chips = [like.as_ref(), like.as_ref(), real.as_ref(), spot.as_ref()];
     let each = (0..N_BASELINES).zip(chips).map(|(at, chip)| {
         compare.baseline(description(at, gib), chip, |chip| {

@@ -24,6 +24,7 @@ use crate::search::Setup;
 use crate::search::Share;
 use crate::search::Status;
 use crate::search::Survey;
+use crate::search::Unlisted;
 use crate::search::entry::entry;
 use crate::search::sentences::Hindrance;
 use crate::search::sentences::Proved;
@@ -196,21 +197,18 @@ impl Concluding<'_> {
     fn proof(&self, stopped_by: Option<&str>) -> Proof {
         let by_hbm: Vec<ProofByHbm> =
             self.survey.walks.iter().enumerate().map(|(hbm, walk)| self.row(hbm, walk)).collect();
+        let listed = self.evaluator.setup.candidates.len();
+        let unlisted = self.survey.unlisted.first().map_or(0, Unlisted::designs);
+        let designs = listed + unlisted;
         let facts = Proved {
-            designs: self.evaluator.setup.candidates.len(),
+            designs,
             by_hbm: &by_hbm,
             stopped_by,
             capped: self.evaluator.setup.request.power_cap_w.is_some(),
         };
         let complete = self.survey.complete && facts.gap() == 0.0;
         let statement = facts.statement();
-        Proof {
-            complete,
-            stopped_by: stopped_by.map(str::to_owned),
-            designs: self.evaluator.setup.candidates.len(),
-            statement,
-            by_hbm,
-        }
+        Proof { complete, stopped_by: stopped_by.map(str::to_owned), designs, statement, by_hbm }
     }
 
     fn row(&self, hbm: usize, walk: &Walk<Vec<Chosen>>) -> ProofByHbm {
@@ -218,15 +216,16 @@ impl Concluding<'_> {
             walk.statuses.iter().filter(|status| wanted(status)).count()
         };
         let best = walk.evaluated().map(|(_, merit, _)| merit.value).min();
-        let left = walk.best_bound_left();
+        let unlisted = self.survey.unlisted.get(hbm).copied().unwrap_or_default();
+        let left = [walk.best_bound_left(), unlisted.left].into_iter().flatten().min();
         let figure = |value: u128| self.survey.judge.figure(value);
         ProofByHbm {
             hbm_gib: self.evaluator.setup.request.space.hbm_gib[hbm],
             evaluated: count(|status| matches!(status, Status::Evaluated(..))),
-            pruned: count(|status| matches!(status, Status::Pruned)),
-            beaten: count(|status| matches!(status, Status::Beaten)),
-            infeasible: count(|status| matches!(status, Status::Infeasible)),
-            open: count(|status| matches!(status, Status::Open)),
+            pruned: count(|status| matches!(status, Status::Pruned)) + unlisted.pruned,
+            beaten: count(|status| matches!(status, Status::Beaten)) + unlisted.beaten,
+            infeasible: count(|status| matches!(status, Status::Infeasible)) + unlisted.infeasible,
+            open: count(|status| matches!(status, Status::Open)) + unlisted.open,
             best_pruned_bound: left.filter(|&value| value > 0).map(figure),
             best_value: best.map(figure),
             gap: self.gap(walk, best, left),
@@ -259,7 +258,7 @@ impl Concluding<'_> {
             let fits = |hbm: usize, training| {
                 let table = self.evaluator.table();
                 let planner = Planner { terms: &terms, training, table };
-                planner.best_on(&setup.chip(0, hbm)).is_some()
+                planner.best_on(&setup.chip_of(&setup.first, hbm)).is_some()
             };
             let sizes = 0..setup.request.space.hbm_gib.len();
             if sizes.into_iter().any(|hbm| setup.trainings.iter().all(|t| fits(hbm, t))) {
@@ -283,7 +282,7 @@ impl Concluding<'_> {
         let (division, share) = widest.map(|(at, division)| (at, &division.share))?;
         let sizes = setup.request.space.hbm_gib.iter().enumerate();
         let (hbm, gib) = sizes.max_by_key(|(_, gib)| **gib)?;
-        let chip = setup.chip(0, hbm);
+        let chip = setup.chip_of(&setup.first, hbm);
         let shardings = shardings(&setup.terms, &training.divisions[division]);
         // What shares most holds least.
         let sharded = shardings.into_iter().max().flatten();

@@ -282,15 +282,20 @@ impl Accelerator {
         tensor.can_hold_a_tile()?;
         let one = CoreSpec { count: 1, glb: Bytes(design.glb.0 / design.tensor_cores), ..tensor };
         one.can_hold_a_tile()?;
+        Ok(Self::with_any_buffer(design, physics, area))
+    }
+
+    /// The same whether or not its buffers hold a tile: for bounds, which ask for no mapping.
+    pub(super) fn with_any_buffer(design: Design, physics: &Physics, area: AreaBreakdown) -> Self {
         let (local, glb) = ([design.local, design.vector_local], [design.glb]);
         let buffers: Vec<Bytes> = match physics.energies.buffers {
             BufferEnergies::Published => [&local[..], &glb].concat(),
             BufferEnergies::OfProcess { local: 0, .. } => Vec::new(),
             BufferEnergies::OfProcess { .. } => local.to_vec(),
         };
-        Ok(Self {
+        Self {
             design,
-            tensor,
+            tensor: tensor_spec(&design, physics),
             fp8: fp8_spec(&design, physics),
             vector: vector_spec(&design, physics),
             efficiency: physics.efficiency,
@@ -299,7 +304,7 @@ impl Accelerator {
             interpolated: buffers.iter().any(|&size| sram(size).interpolated),
             off_chip: OffChipTime::WholeCycles,
             most_lanes: None,
-        })
+        }
     }
 
     /// The same with the energies, the area and the power at rest of another.

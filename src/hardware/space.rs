@@ -1,5 +1,7 @@
 //! All designs that a search may choose from.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -52,6 +54,19 @@ pub struct Rejections {
     pub designs: u64,
 }
 
+/// What a point of a grid is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointKind {
+    /// A design.
+    Design,
+    /// Larger than the limit.
+    TooLarge,
+    /// Smaller than the limit.
+    TooSmall,
+    /// A buffer cannot hold one tile, or a knob is outside its range.
+    Unbuildable,
+}
+
 /// A design of a space, with what may differ from the physics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Candidate {
@@ -97,26 +112,34 @@ impl DesignSpace {
     /// bandwidth. The second part counts what was ruled out, and why.
     pub fn designs(&self, physics: &Physics) -> (Vec<Candidate>, Rejections) {
         let mut found = Vec::new();
+        let count = self.each_design(physics, |candidate| found.push(candidate));
+        (found, count)
+    }
+
+    /// The first of all designs, and how many points are designs, of which no list is made.
+    pub fn count(&self, physics: &Physics) -> (Option<Candidate>, Rejections) {
+        let mut first = None;
+        let count = self.each_design(physics, |candidate| {
+            first.get_or_insert(candidate);
+        });
+        (first, count)
+    }
+
+    fn each_design(&self, physics: &Physics, mut met: impl FnMut(Candidate)) -> Rejections {
         let mut count = Rejections::default();
         for candidate in self.grid() {
             count.points += 1;
-            let design = &candidate.design;
-            let single = design.tensor_cores == 1 || design.vector_cores == 1;
-            match AreaBreakdown::of(design).map(|parts| parts.total()) {
-                Some(area) if area.0 <= self.max_area_nm2 => {
-                    if area.0 < self.min_area_nm2 && !single {
-                        count.too_small += 1;
-                    } else if candidate.build(design.hbm, physics).is_err() {
-                        count.unbuildable += 1;
-                    } else {
-                        count.designs += 1;
-                        found.push(candidate);
-                    }
+            match self.kind(&candidate, physics) {
+                PointKind::TooLarge => count.too_large += 1,
+                PointKind::TooSmall => count.too_small += 1,
+                PointKind::Unbuildable => count.unbuildable += 1,
+                PointKind::Design => {
+                    count.designs += 1;
+                    met(candidate);
                 }
-                _ => count.too_large += 1,
             }
         }
-        (found, count)
+        count
     }
 
     /// Combinations of knobs of the chip; `None` beyond 64 bits.
@@ -139,22 +162,45 @@ impl DesignSpace {
             _ => 2,
         });
         let lists = knobs.iter().map(|knob| knob.values(self).to_vec()).collect();
-        let lanes_follow = self.vector_width.is_empty();
+        every_choice(lists).map(move |values| self.candidate(knobs.iter().copied().zip(values)))
+    }
+
+    /// The point with these values; what they do not say follows from them.
+    pub(super) fn candidate(
+        &self,
+        values: impl IntoIterator<Item = (&'static Knob, u64)>,
+    ) -> Candidate {
+        let mut found = Candidate::from(EMPTY);
+        for (knob, value) in values {
+            (knob.set)(&mut found, value);
+        }
+        let design = &mut found.design;
+        if self.vector_width.is_empty() {
+            design.vector_width = design.width;
+        }
+        design.local = Design::published_local(design.width, design.depth);
+        design.vector_local = Design::published_vector_local(design.vector_width);
         let hbm_gib = self.hbm_gib.first().copied().unwrap_or(1);
-        every_choice(lists).map(move |values| {
-            let mut found = Candidate::from(EMPTY);
-            for (knob, value) in knobs.iter().zip(values) {
-                (knob.set)(&mut found, value);
+        design.hbm = Bytes(Bytes::GIB.0.saturating_mul(hbm_gib));
+        found
+    }
+
+    /// What a point of the grid is, by its area and by whether it can be built.
+    pub fn kind(&self, candidate: &Candidate, physics: &Physics) -> PointKind {
+        let design = &candidate.design;
+        let single = design.tensor_cores == 1 || design.vector_cores == 1;
+        match AreaBreakdown::of(design).map(|parts| parts.total()) {
+            Some(area) if area.0 <= self.max_area_nm2 => {
+                if area.0 < self.min_area_nm2 && !single {
+                    PointKind::TooSmall
+                } else if candidate.build(design.hbm, physics).is_err() {
+                    PointKind::Unbuildable
+                } else {
+                    PointKind::Design
+                }
             }
-            let design = &mut found.design;
-            if lanes_follow {
-                design.vector_width = design.width;
-            }
-            design.local = Design::published_local(design.width, design.depth);
-            design.vector_local = Design::published_vector_local(design.vector_width);
-            design.hbm = Bytes(Bytes::GIB.0.saturating_mul(hbm_gib));
-            found
-        })
+            _ => PointKind::TooLarge,
+        }
     }
 }
 
@@ -176,11 +222,29 @@ impl Candidate {
     pub fn build(&self, hbm: Bytes, physics: &Physics) -> Result<Accelerator, Unbuildable> {
         let design = Design { hbm, ..self.design };
         Self { design, ..*self }.in_range()?;
+        Accelerator::new(design, &self.in_physics(physics))
+    }
+
+    /// A chip that none between `least` and this one beats, whether or not it can be built: what it does
+    /// takes as long as here, each access of a buffer and the power at rest as much as in the least. For
+    /// bounds alone; `None` where a knob is out of its range, or the least is too large.
+    pub fn optimistic(&self, least: &Self, hbm: Bytes, physics: &Physics) -> Option<Accelerator> {
+        let area = AreaBreakdown::of(&least.design)?;
+        let assembled = |of: &Self| {
+            let design = Design { hbm, ..of.design };
+            Self { design, ..*of }.in_range().ok()?;
+            Some(Accelerator::with_any_buffer(design, &of.in_physics(physics), area))
+        };
+        Some(assembled(self)?.with_energies_of(&assembled(least)?))
+    }
+
+    /// The physics with what the design says of them.
+    fn in_physics<'a>(&self, physics: &'a Physics) -> Cow<'a, Physics> {
         match self.glb_bytes_per_cycle {
-            None => Accelerator::new(design, physics),
+            None => Cow::Borrowed(physics),
             Some(rate) => {
                 let glb = Port { read: rate, write: rate };
-                Accelerator::new(design, &Physics { glb, ..physics.clone() })
+                Cow::Owned(Physics { glb, ..physics.clone() })
             }
         }
     }

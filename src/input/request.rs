@@ -134,6 +134,7 @@ pub struct SearchTable {
     pub pareto: Option<bool>,
     pub resolution_percent: Option<f64>,
     pub exhaustive: Option<bool>,
+    pub table: Option<bool>,
     pub power_cap_w: Option<f64>,
     pub baselines: Option<Vec<String>>,
     pub why: Option<bool>,
@@ -179,9 +180,21 @@ impl RequestFile {
         overlay!(self.chip, under.chip; process_nm, precision, memory, tdp_w, price_usd, network,
             devices_per_node, between_gb_per_s, margin, volume, usd_per_kwh, years, usd_per_gb_per_s,
             usd_per_gb_per_s_between);
-        overlay!(self.search, under.search; objective, combine, top, pareto, resolution_percent, exhaustive, power_cap_w,
-            baselines, why, spotlight, robust);
+        overlay!(self.search, under.search; objective, combine, top, pareto, resolution_percent, exhaustive, table,
+            power_cap_w, baselines, why, spotlight, robust);
         under
+    }
+
+    /// The same with a row for every design of the published space, unless it says otherwise: whoever takes the
+    /// table in hand asks for all of it, and parts of that space are parts of its list.
+    ///
+    /// # Errors
+    /// That it names no space that there is.
+    pub fn listing_all(mut self, name: &str) -> Result<Self, InputError> {
+        if self.kind(name)? == SpaceKind::Published {
+            self.search.table.get_or_insert(true);
+        }
+        Ok(self)
     }
 
     /// The same file as seen from `folder`, in which it stands: the paths in it start there.
@@ -332,6 +345,7 @@ impl RequestFile {
             pareto: search.pareto.unwrap_or(false),
             resolution_per_mille: self.resolution(file)?,
             exhaustive: search.exhaustive.unwrap_or(false),
+            table: search.table.unwrap_or(false),
             power_cap_w: search.power_cap_w,
             baselines: self.baselines(file, read)?,
             why: search.why.unwrap_or(false),

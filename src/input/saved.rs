@@ -125,8 +125,23 @@ pub fn cells(file: &str, text: &str) -> Result<Vec<Vec<String>>, InputError> {
 }
 
 /// Checks that a table is the whole table of an outcome: one cut between two rows reads like a
-/// smaller one.
+/// smaller one. Where not every design has a row, as many have one as were evaluated with any size of memory.
 pub fn belong(file: &str, outcome: &Value, designs: &DesignTable) -> Result<(), InputError> {
+    let said = |key: &str| outcome["request"][key].as_bool() == Some(true);
+    if !["table", "exhaustive", "pareto"].into_iter().any(said) {
+        let sizes = outcome["proof"]["by_hbm"].as_array().into_iter().flatten();
+        let evaluated = sizes.filter_map(|row| row["evaluated"].as_u64()).max().unwrap_or(0);
+        if evaluated <= designs.n_rows as u64 {
+            return Ok(());
+        }
+        return Err(InputError::Value {
+            file: file.into(),
+            field: "rows".into(),
+            found: designs.n_rows.to_string(),
+            problem: "is less than the number of evaluated designs in outcome.json".into(),
+            allowed: format!("it holds at least the {evaluated} rows that `phaze search` wrote"),
+        });
+    }
     match outcome["proof"]["designs"].as_u64() {
         Some(n) if n != designs.n_rows as u64 => Err(InputError::Value {
             file: file.into(),
@@ -217,11 +232,23 @@ mod tests {
     #[test]
     fn a_table_that_lost_rows_is_refused() {
         let table = designs("d.csv", "design\n0\n1\n").unwrap();
-        let outcome = |n: u64| serde_json::json!({"proof": {"designs": n}});
-        assert!(belong("d.csv", &outcome(2), &table).is_ok());
+        for listing in ["table", "exhaustive", "pareto"] {
+            let outcome =
+                |n: u64| serde_json::json!({"request": {listing: true}, "proof": {"designs": n}});
+            assert!(belong("d.csv", &outcome(2), &table).is_ok());
+            let message = belong("d.csv", &outcome(3), &table).unwrap_err().to_string();
+            assert!(message.contains("`rows = 2` is not the number of designs"), "{message}");
+        }
         assert!(belong("d.csv", &Value::Null, &table).is_ok());
+    }
+
+    #[test]
+    fn a_table_without_a_row_for_every_design_has_those_that_were_evaluated() {
+        let table = designs("d.csv", "design\n0\n1\n").unwrap();
+        let outcome = |n: u64| serde_json::json!({"proof": {"designs": 9, "by_hbm": [{"evaluated": 1}, {"evaluated": n}]}});
+        assert!(belong("d.csv", &outcome(2), &table).is_ok());
         let message = belong("d.csv", &outcome(3), &table).unwrap_err().to_string();
-        assert!(message.contains("`rows = 2` is not the number of designs"), "{message}");
+        assert!(message.contains("`rows = 2` is less than the number of evaluated"), "{message}");
     }
 
     #[test]
@@ -250,9 +277,9 @@ mod tests {
         let refused = |text: &str| outcome("o.json", text).unwrap_err().to_string();
         assert!(refused("{").contains("line 1"));
         assert!(refused("{}").contains("`schema = null` is not that of a search result"));
-        assert!(refused(r#"{"schema": "phaze-outcome", "version": 1}"#).contains("version 4"));
-        let text = r#"{"schema": "phaze-outcome", "version": 4, "top": {"entries": [3]}}"#;
-        assert!(refused(text).contains("`top.entries[0] = 3` is not an entry"));
+        assert!(refused(r#"{"schema": "phaze-outcome", "version": 1}"#).contains("reads version"));
+        let text = serde_json::json!({"schema": "phaze-outcome", "version": VERSION, "top": {"entries": [3]}});
+        assert!(refused(&text.to_string()).contains("`top.entries[0] = 3` is not an entry"));
     }
 
     proptest! {

@@ -237,6 +237,11 @@ impl Check<'_> {
             let instead = "name the published space for it";
             return Err(self.field("search.exhaustive").value("true", problem, instead));
         }
+        if request.table {
+            let problem = "would list every chip of the space";
+            let instead = "name the published space for it";
+            return Err(self.field("search.table").value("true", problem, instead));
+        }
         self.front(request)
     }
 

@@ -33,7 +33,7 @@ use super::stage::time;
 use super::wiring::Wiring;
 
 /// Everything of a placement but which layers form which stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Copies of the pipeline, each working on its part of the batch.
     pub data_parallel: u64,

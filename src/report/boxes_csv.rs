@@ -1,13 +1,15 @@
-//! The certificate of a search over chips: every closed box with why it is closed.
+//! The certificate of a search over boxes: every closed box with why it is closed.
 
 use std::io;
 use std::io::Write;
 
+use crate::hardware::Knob;
 use crate::hardware::chip::CHIP_KNOBS;
-use crate::hardware::chip::ChipGrid;
+use crate::search::Setup;
+use crate::search::boxes::BoxWalk;
+use crate::search::boxes::Region;
 use crate::search::boxes::Value;
 use crate::search::chips::ChipFront;
-use crate::search::chips::ChipRegion;
 use crate::search::chips::ChipSetup;
 use crate::search::chips::ChipSurvey;
 use crate::search::chips::ChipWalk;
@@ -15,6 +17,7 @@ use crate::search::chips::WhySurvey;
 use crate::search::chips::counted_word;
 use crate::search::chips::gap_word;
 use crate::search::chips::near_word;
+use crate::search::designs::DesignBoxes;
 
 /// What the rows of the objective are called; those of near-winners bear the word of their figure.
 pub const OBJECTIVE: &str = "objective";
@@ -30,8 +33,16 @@ pub const OPEN: &str = "open";
 /// The heading: what is proved, why, by which value, which tie and which place, and both ends
 /// of every knob.
 pub fn columns() -> Vec<String> {
-    let ends =
-        CHIP_KNOBS.iter().flat_map(|knob| ["from", "to"].map(|end| format!("{}_{end}", knob.name)));
+    columns_of(CHIP_KNOBS.iter().map(|knob| knob.name))
+}
+
+/// The same of designs of the published space.
+pub fn design_columns() -> Vec<String> {
+    columns_of(Knob::of_chip().map(|knob| knob.name))
+}
+
+fn columns_of(knobs: impl Iterator<Item = &'static str>) -> Vec<String> {
+    let ends = knobs.flat_map(|knob| ["from", "to"].map(|end| format!("{knob}_{end}")));
     ["proves", "why", "value", "tie", "place"].into_iter().map(str::to_owned).chain(ends).collect()
 }
 
@@ -70,39 +81,65 @@ pub fn write_front(setup: &ChipSetup, front: &ChipFront, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// The boxes of one walk.
-fn boxes(setup: &ChipSetup, proves: &str, walk: &ChipWalk, out: &mut dyn Write) -> io::Result<()> {
-    for closed in &walk.closed {
-        let (why, value) = closed.why.word();
-        row(setup, (proves, why, value), &closed.region, out)?;
-    }
-    for (region, least) in &walk.open {
-        row(setup, (proves, OPEN, *least), region, out)?;
+/// What the rows are called that prove the best design with so much memory, for all models or for one alone.
+pub fn with_memory(alone: Option<usize>, gib: u64) -> String {
+    let what = alone.map_or(OBJECTIVE.to_owned(), model_alone);
+    format!("{what} with {gib} GiB")
+}
+
+/// Writes the boxes of designs of the published space.
+pub fn write_designs(setup: &Setup, all: &[DesignBoxes], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", design_columns().join(","))?;
+    let grid = setup.grid();
+    for DesignBoxes { alone, hbm, walk } in all {
+        let proves = with_memory(*alone, setup.request.space.hbm_gib[*hbm]);
+        each(&proves, walk, out, &|knob, place| grid.value(knob, place))?;
     }
     Ok(())
 }
 
-fn row(
-    setup: &ChipSetup,
-    (proves, why, value): (&str, &str, Option<Value>),
-    region: &ChipRegion,
+/// The boxes of one walk.
+fn boxes(setup: &ChipSetup, proves: &str, walk: &ChipWalk, out: &mut dyn Write) -> io::Result<()> {
+    each(proves, walk, out, &|knob, place| Some(setup.grid.values(knob)[usize::from(place)]))
+}
+
+/// The value of a knob at a place; `None` where it follows from others.
+type Values<'a> = &'a dyn Fn(usize, u16) -> Option<u64>;
+
+fn each<const N: usize, F>(
+    proves: &str,
+    walk: &BoxWalk<N, F>,
     out: &mut dyn Write,
+    values: Values,
+) -> io::Result<()> {
+    for closed in &walk.closed {
+        let (why, value) = closed.why.word();
+        row((proves, why, value), &closed.region, out, values)?;
+    }
+    for (region, least) in &walk.open {
+        row((proves, OPEN, *least), region, out, values)?;
+    }
+    Ok(())
+}
+
+fn row<const N: usize>(
+    (proves, why, value): (&str, &str, Option<Value>),
+    region: &Region<N>,
+    out: &mut dyn Write,
+    values: Values,
 ) -> io::Result<()> {
     write!(out, "{proves},{why},")?;
     match value {
         Some(Value { first, second, place }) => write!(out, "{first},{second},{place}")?,
         None => write!(out, ",,")?,
     }
-    for [from, to] in ends(&setup.grid, region) {
-        write!(out, ",{from},{to}")?;
+    for knob in 0..N {
+        for place in [region.lo[knob], region.hi[knob]] {
+            match values(knob, place) {
+                Some(value) => write!(out, ",{value}")?,
+                None => write!(out, ",")?,
+            }
+        }
     }
     writeln!(out)
-}
-
-/// By knob: the least and the greatest value in a box.
-fn ends(grid: &ChipGrid, region: &ChipRegion) -> Vec<[u64; 2]> {
-    let value = |knob: usize, place: u16| grid.values(knob)[usize::from(place)];
-    (0..CHIP_KNOBS.len())
-        .map(|knob| [value(knob, region.lo[knob]), value(knob, region.hi[knob])])
-        .collect()
 }

@@ -42,6 +42,7 @@ pub fn text(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     takes(outcome, &winner.chip, out)?;
     for result in &winner.results {
         plan(result, (outcome.models.len(), outcome.request.devices), out)?;
+        hot(result.average_power_w, winner.chip.tdp_w, out)?;
     }
     let objective = outcome.request.objective;
     let worth = value(objective, outcome.models.len(), winner.value);
@@ -278,7 +279,6 @@ fn near(outcome: &ChipOutcome, winner: &ChipEntry, out: &mut dyn Write) -> io::R
     writeln!(out, "Within {within} of the best, {proved}")?;
     for near in &outcome.near_winners {
         let chip = &near.entry.chip;
-        let less = |theirs: f64, ours: f64| percent(1.0 - theirs / ours);
         let saved = [
             (chip.die_mm2, winner.chip.die_mm2, "mm²"),
             (chip.tdp_w, winner.chip.tdp_w, "W"),
@@ -286,12 +286,34 @@ fn near(outcome: &ChipOutcome, winner: &ChipEntry, out: &mut dyn Write) -> io::R
         ];
         let saved: Vec<String> = saved
             .into_iter()
-            .map(|(theirs, ours, unit)| format!("{theirs:.0} {unit} ({} less)", less(theirs, ours)))
+            .map(|(theirs, ours, unit)| format!("{theirs:.0} {unit} ({})", beside(theirs, ours)))
             .collect();
         writeln!(out, "  {:<10}{}", near.least.word(), saved.join(", "))?;
         writeln!(out, "  {:<10}{}", "", chip_line(chip))?;
     }
     writeln!(out)
+}
+
+/// That a plan draws more than a chip is designed for, where it does.
+fn hot(average_w: f64, tdp_w: f64, out: &mut dyn Write) -> io::Result<()> {
+    if average_w <= tdp_w {
+        return Ok(());
+    }
+    let more = format!(
+        "On average a device draws {}, more than its design power of {tdp_w:.1} W, for which parts are taken to be \
+         busy for the technology's share of cycles alone: cool it for that, or leave such plans out with --power-cap.",
+        si(average_w, "W")
+    );
+    for line in wrapped(&more, 98).lines() {
+        writeln!(out, "  {line}")?;
+    }
+    writeln!(out)
+}
+
+/// How much less or more something is than what it is set beside.
+fn beside(theirs: f64, ours: f64) -> String {
+    let word = if theirs > ours { "more" } else { "less" };
+    format!("{} {word}", percent((1.0 - theirs / ours).abs()))
 }
 
 fn best(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
@@ -344,4 +366,26 @@ fn limits(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_less_and_what_is_more_is_said() {
+        assert_eq!(beside(90.0, 100.0), "10.0 % less");
+        assert_eq!(beside(132.6, 100.0), "32.6 % more");
+    }
+
+    #[test]
+    fn plans_that_draw_more_than_the_design_power_say_so() {
+        let said = |average: f64| {
+            let mut out = Vec::new();
+            hot(average, 700.0, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(said(700.0), "");
+        assert!(said(710.0).contains("draws 710 W, more than its design power of 700.0 W"));
+    }
 }

@@ -24,7 +24,13 @@ pub struct Evaluator<'a> {
 impl<'a> Evaluator<'a> {
     /// Prepares the bounds of all models.
     pub fn new(setup: &'a Setup) -> Self {
-        Self::of_candidates(setup, setup.candidates.iter())
+        if setup.request.lists_all() {
+            return Self::of_candidates(setup, setup.candidates.iter());
+        }
+        let space = &setup.request.space;
+        let sides = space.width.iter();
+        let sides = sides.flat_map(|&width| space.depth.iter().map(move |&depth| (width, depth)));
+        Self::of_arrays(setup, &sides.collect::<Vec<_>>())
     }
 
     /// The same for some designs of the space alone.
@@ -36,13 +42,16 @@ impl<'a> Evaluator<'a> {
         setup: &'a Setup,
         candidates: impl Iterator<Item = &'b Candidate>,
     ) -> Self {
-        let arrays: Vec<(u64, u64)> =
-            candidates.map(|candidate| (candidate.design.width, candidate.design.depth)).collect();
+        let sides = |candidate: &Candidate| (candidate.design.width, candidate.design.depth);
+        Self::of_arrays(setup, &candidates.map(sides).collect::<Vec<_>>())
+    }
+
+    fn of_arrays(setup: &'a Setup, arrays: &[(u64, u64)]) -> Self {
         let memories = setup.hbm_sizes();
         let bounds = setup
             .trainings
             .iter()
-            .map(|training| SpaceBound::new(&setup.terms, training, arrays.clone(), &memories));
+            .map(|training| SpaceBound::new(&setup.terms, training, arrays.to_vec(), &memories));
         Self { table: EstimateTable::new(setup.terms.options), bounds: bounds.collect(), setup }
     }
 
@@ -72,14 +81,22 @@ impl<'a> Evaluator<'a> {
         (candidate, hbm): (usize, usize),
         limit: Option<Time>,
     ) -> Within {
-        let chip = self.setup.chip(candidate, hbm);
-        self.planner(model).best_within(&chip, &self.bounds[model], limit)
+        self.best_within_on(model, &self.setup.chip(candidate, hbm), limit)
+    }
+
+    /// The same on a chip of the space.
+    pub fn best_within_on(&self, model: usize, chip: &Accelerator, limit: Option<Time>) -> Within {
+        self.planner(model).best_within(chip, &self.bounds[model], limit)
     }
 
     /// The best way to train a model on a design of the space.
     pub fn best(&self, model: usize, candidate: usize, hbm: usize) -> Option<Best> {
-        let chip = self.setup.chip(candidate, hbm);
-        self.planner(model).best(&chip, &self.bounds[model])
+        self.best_of(model, &self.setup.chip(candidate, hbm))
+    }
+
+    /// The same on a chip of the space.
+    pub fn best_of(&self, model: usize, chip: &Accelerator) -> Option<Best> {
+        self.planner(model).best(chip, &self.bounds[model])
     }
 
     /// The table of estimates that all evaluations share.

@@ -1,6 +1,7 @@
 //! Searches designs and placements together and proves that nothing in the space is better.
 //!
-//! In: a [`Request`] made ready ([`Setup`]). Out: a [`Survey`] of every design; what an [`Outcome`]
+//! In: a [`Request`] made ready ([`Setup`]). Out: a [`Survey`] of every design, or of those that were
+//! evaluated with the boxes that prove that no other is better ([`designs`]); what an [`Outcome`]
 //! holds is defined here too, `compare` fills it.
 //!
 //! [`walk`] takes designs from the best bound on and prunes the rest; an [`Evaluator`] bounds and
@@ -10,6 +11,7 @@
 
 pub mod boxes;
 pub mod chips;
+pub mod designs;
 pub mod entry;
 pub mod evaluator;
 mod fact;
@@ -56,6 +58,7 @@ pub use shard::Round;
 pub use shard::survey_part;
 pub use survey::Memory;
 pub use survey::Survey;
+pub use survey::Unlisted;
 pub use survey::best_of;
 pub use survey::survey;
 pub use walk::Merit;

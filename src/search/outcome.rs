@@ -46,7 +46,7 @@ impl Outcome {
     /// The value of `schema`.
     pub const SCHEMA: &str = "phaze-outcome";
     /// The version of the schema that this program writes and reads.
-    pub const VERSION: u32 = 4;
+    pub const VERSION: u32 = 5;
 }
 
 /// A model of the request.
@@ -81,7 +81,7 @@ pub struct Entry {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the key says what it is")]
 pub struct DesignFacts {
-    /// Its row in designs.csv, from 0; `None` outside the space.
+    /// Its row in designs.csv, from 0; `None` where it has none.
     pub index: Option<usize>,
     /// Its name where it is built in.
     pub name: Option<String>,

@@ -80,6 +80,9 @@ pub struct Request<S = DesignSpace> {
     pub resolution_per_mille: Option<u64>,
     /// Whether nothing is pruned.
     pub exhaustive: bool,
+    /// Whether every design of the published space has its row in the table.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub table: bool,
     /// The most that a device may draw on average, in watts.
     pub power_cap_w: Option<f64>,
     /// Parts that the best searched chip is compared with, besides the usual ones.
@@ -95,6 +98,14 @@ pub struct Request<S = DesignSpace> {
     /// Whether the best searched chip is told for other values of every assumed constant.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub robust: bool,
+}
+
+impl Request {
+    /// Whether every design is listed with what became of it: where the table is asked for, and where the
+    /// question is about all designs. Boxes of designs prove the answer otherwise.
+    pub fn lists_all(&self) -> bool {
+        self.table || self.exhaustive || self.pareto
+    }
 }
 
 /// A model to train.

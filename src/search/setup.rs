@@ -6,6 +6,7 @@ use crate::estimate::Options;
 use crate::hardware::Accelerator;
 use crate::hardware::Candidate;
 use crate::hardware::Cluster;
+use crate::hardware::DesignGrid;
 use crate::hardware::Physics;
 use crate::hardware::Rejections;
 use crate::model::Model;
@@ -31,16 +32,19 @@ pub struct Setup {
     pub terms: Terms,
     /// What is trained.
     pub trainings: Vec<Training>,
-    /// The designs, in the published order.
+    /// The designs that have a row in the table, in the published order: all of them where all are listed,
+    /// else none before the search and those that it evaluated after it.
     pub candidates: Vec<Candidate>,
     /// By design.
     pub areas: Vec<Area>,
+    /// The first design of the space, whether or not it has a row.
+    pub first: Candidate,
     /// What the grid of knobs held besides.
     pub rejections: Rejections,
 }
 
-/// The most combinations of knobs and sizes of memory in a space: what is known of each stays in
-/// memory, about a kilobyte.
+/// The most combinations of knobs and sizes of memory in a space: each is looked at to count designs, and where
+/// all of these are listed, what is known of each stays in memory, about a kilobyte.
 const MOST_POINTS: u64 = 1 << 23;
 
 /// Why a request makes no sense before anything is searched.
@@ -61,7 +65,7 @@ pub enum Senseless {
         .0.too_large, .0.too_small, .0.unbuildable
     )]
     NoDesign(Rejections),
-    /// The space holds more points than fit in memory, each with its status and bound.
+    /// The space holds more points than are counted.
     #[error(
         "the space holds {} points; searched are at most {MOST_POINTS}: give fewer values to a knob",
         .points.map_or("more than 2^64".into(), |points| points.to_string())
@@ -86,24 +90,26 @@ impl Setup {
         if points.is_none_or(|points| points > MOST_POINTS) {
             return Err(Senseless::TooManyPoints { points });
         }
-        let (candidates, rejections) = request.space.designs(&physics);
-        if candidates.is_empty() {
-            return Err(Senseless::NoDesign(rejections));
+        if DesignGrid::new(&request.space).is_none() {
+            return Err(Senseless::TooManyPoints { points });
         }
-        let areas = candidates
-            .iter()
-            .map(|candidate| {
-                let chip = candidate.build(candidate.design.hbm, &physics);
-                chip.expect("a design of a space can be built").total_area()
-            })
-            .collect();
+        let (candidates, first, rejections) = if request.lists_all() {
+            let (candidates, rejections) = request.space.designs(&physics);
+            let first = candidates.first().copied();
+            (candidates, first, rejections)
+        } else {
+            let (first, rejections) = request.space.count(&physics);
+            (Vec::new(), first, rejections)
+        };
+        let Some(first) = first else { return Err(Senseless::NoDesign(rejections)) };
+        let areas = areas(&candidates, &physics);
         let terms = terms(&request, &physics, Precision::Bf16);
         let trainings = models.into_iter().zip(&request.models).map(|(model, asked)| {
             let training = Training::new(&asked.name, model, asked.sequence, &terms);
             training.map_err(|reason| Senseless::Setting { model: asked.name.clone(), reason })
         });
         let trainings = trainings.collect::<Result<_, _>>()?;
-        Ok(Self { request, physics, terms, trainings, candidates, areas, rejections })
+        Ok(Self { request, physics, terms, trainings, candidates, areas, first, rejections })
     }
 
     /// The sizes of off-chip memory, in the order of the request.
@@ -111,12 +117,35 @@ impl Setup {
         self.request.space.hbm_gib.iter().map(|&gib| Bytes::GIB * gib).collect()
     }
 
-    /// A design with one of the sizes of off-chip memory.
+    /// The grid of the space.
+    pub fn grid(&self) -> DesignGrid {
+        DesignGrid::new(&self.request.space).expect("the space was seen to have a grid")
+    }
+
+    /// The same with rows for these designs.
+    #[must_use]
+    pub fn listing(&self, candidates: Vec<Candidate>) -> Self {
+        let areas = areas(&candidates, &self.physics);
+        Self { candidates, areas, ..self.clone() }
+    }
+
+    /// A design that has a row with one of the sizes of off-chip memory.
     pub fn chip(&self, candidate: usize, hbm: usize) -> Accelerator {
+        self.chip_of(&self.candidates[candidate], hbm)
+    }
+
+    /// Any design of the space with one of the sizes of off-chip memory.
+    pub fn chip_of(&self, candidate: &Candidate, hbm: usize) -> Accelerator {
         let size = Bytes::GIB * self.request.space.hbm_gib[hbm];
-        let chip = self.candidates[candidate].build(size, &self.physics);
+        let chip = candidate.build(size, &self.physics);
         chip.expect("a design of a space can be built with every size of memory")
     }
+}
+
+fn areas(candidates: &[Candidate], physics: &Physics) -> Vec<Area> {
+    let built = |candidate: &Candidate| candidate.build(candidate.design.hbm, physics);
+    let chips = candidates.iter().map(built);
+    chips.map(|chip| chip.expect("a design of a space can be built").total_area()).collect()
 }
 
 impl Setup {

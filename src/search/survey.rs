@@ -58,9 +58,39 @@ pub struct Survey {
     pub own_best: Vec<Option<Standing>>,
     /// Whether nothing was stopped early.
     pub complete: bool,
+    /// By size of off-chip memory: what became of designs that have no row; empty where all have one.
+    pub unlisted: Vec<Unlisted>,
 }
 
-/// Searches everything that the request asks for.
+/// How many designs without a row became what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unlisted {
+    /// Even the bound of their box is worse than what is kept.
+    pub pruned: usize,
+    /// Looked at, and worse than what is kept.
+    pub beaten: usize,
+    /// Nothing fits on them.
+    pub infeasible: usize,
+    /// Not looked at.
+    pub open: usize,
+    /// The least value that any design of unknown value in a box of several could have; 0 where nothing is
+    /// known of it.
+    pub left: Option<u128>,
+}
+
+impl Unlisted {
+    /// How many there are.
+    pub fn designs(&self) -> usize {
+        self.pruned + self.beaten + self.infeasible + self.open
+    }
+
+    /// Something unknown may have this value.
+    pub fn least(&mut self, value: u128) {
+        self.left = Some(self.left.map_or(value, |known| known.min(value)));
+    }
+}
+
+/// Searches everything that the request asks for, over the designs that have a row.
 pub fn survey(setup: &Setup, memory: &dyn Memory, observer: &dyn Observer) -> Survey {
     let designs = Part::WHOLE.designs(setup.candidates.len());
     let evaluator = Evaluator::new(setup);
@@ -85,7 +115,7 @@ pub fn survey(setup: &Setup, memory: &dyn Memory, observer: &dyn Observer) -> Su
     if own_best.is_empty() {
         own_best.push(best_of(&walks).map(|(_, chosen)| chosen[0].standing));
     }
-    Survey { judge, walks, own_best, complete }
+    Survey { judge, walks, own_best, complete, unlisted: Vec::new() }
 }
 
 /// How the models of a request are judged together; own bests are not known yet.
@@ -274,9 +304,9 @@ impl Landscape for AtHbm<'_> {
 }
 
 /// Stops when the observer says so, and when facts can no longer be kept.
-struct Stopping<'a> {
-    observer: &'a dyn Observer,
-    memory: &'a dyn Memory,
+pub(super) struct Stopping<'a> {
+    pub observer: &'a dyn Observer,
+    pub memory: &'a dyn Memory,
 }
 
 impl Observer for Stopping<'_> {

@@ -26,7 +26,9 @@ use crate::search::Request;
 use crate::search::Setup;
 use crate::search::Status;
 use crate::search::Survey;
+use crate::search::boxes::Why;
 use crate::search::chips::ChipSetup;
+use crate::search::designs::DesignBoxes;
 use crate::search::survey;
 
 /// A space of a million designs with several models stays below this.
@@ -60,14 +62,14 @@ pub fn usual_directory<S>(request: &Request<S>) -> PathBuf {
 pub fn search(setup: &Setup, shelf: &Shelf, watcher: &dyn Watcher) -> Result<Searched, Refusal> {
     let directory = shelf.directory;
     let journal = shelf.journal(&setup.request)?;
-    let found = search::answer(setup, &journal, watcher, |survey| {
+    let found = search::answer(setup, &journal, watcher, |listing, survey, boxes| {
         journal.healthy()?;
         if journal.recalls() {
-            is_believed(setup, survey, &Journal::path(directory))?;
+            is_believed(listing, (survey, boxes), &Journal::path(directory))?;
         }
         Ok(())
     })?;
-    write(directory, &found.json(), found.designs.as_bytes())?;
+    write(directory, &found)?;
     if !found.interrupted {
         journal.forget()?;
     }
@@ -113,12 +115,28 @@ impl Shelf<'_> {
     }
 }
 
-/// Writes the three files of a result into a directory, which must exist.
+/// Writes the files of a result into a directory, which must exist.
 ///
 /// # Errors
 /// That they cannot be written.
-pub fn write(directory: &Path, outcome: &[u8], designs: &[u8]) -> Result<(), Refusal> {
+pub fn write(directory: &Path, found: &Searched) -> Result<(), Refusal> {
+    match &found.boxes {
+        Some(boxes) => files::write(&directory.join("boxes.csv"), boxes.as_bytes())?,
+        None => take_away(&directory.join("boxes.csv"))?,
+    }
+    write_all_but_boxes(directory, &found.json(), found.designs.as_bytes())
+}
+
+/// Writes the files of a result with a row for every design into a directory, which must exist.
+///
+/// # Errors
+/// That they cannot be written.
+pub fn write_table(directory: &Path, outcome: &[u8], designs: &[u8]) -> Result<(), Refusal> {
     take_away(&directory.join("boxes.csv"))?;
+    write_all_but_boxes(directory, outcome, designs)
+}
+
+fn write_all_but_boxes(directory: &Path, outcome: &[u8], designs: &[u8]) -> Result<(), Refusal> {
     files::write(&directory.join("designs.csv"), designs)?;
     files::write(&directory.join("outcome.json"), outcome)?;
     write_page(directory, None)?;
@@ -192,8 +210,9 @@ pub fn unlike(first: &str, second: &str) -> Refusal {
 
 /// The texts of `outcome.json` and `boxes.csv`, where a directory holds an answer over chips.
 fn chip_texts(directory: &Path) -> Result<Option<(String, String)>, Refusal> {
-    let boxes = directory.join("boxes.csv");
-    if fs::symlink_metadata(&boxes).is_err() {
+    let [boxes, designs] = ["boxes.csv", "designs.csv"].map(|name| directory.join(name));
+    // Boxes of designs of the published space stand beside a table.
+    if fs::symlink_metadata(&boxes).is_err() || fs::symlink_metadata(&designs).is_ok() {
         return Ok(None);
     }
     let outcome = files::read(&directory.join("outcome.json"), LARGEST_FILE)?;
@@ -255,7 +274,12 @@ pub(super) fn is_free(path: &Path, request: &impl Serialize) -> Result<(), Refus
 
 /// Whether what a journal recalled is found again, for all designs of which something is told and
 /// for some of the others: nobody's word is taken for an answer.
-pub(super) fn is_believed(setup: &Setup, recalled: &Survey, journal: &Path) -> Result<(), Refusal> {
+pub(super) fn is_believed(
+    setup: &Setup,
+    (recalled, boxes): (&Survey, &[DesignBoxes]),
+    journal: &Path,
+) -> Result<(), Refusal> {
+    points_are_believed(setup, (recalled, boxes), journal)?;
     let mut told = BTreeSet::new();
     for walk in &recalled.walks {
         told.extend(walk.ranking().into_iter().take(setup.request.top));
@@ -284,15 +308,56 @@ pub(super) fn is_believed(setup: &Setup, recalled: &Survey, journal: &Path) -> R
                 _ => false,
             };
             if contradicted {
-                return Err(Refusal::Options(format!(
-                    "{}: what it says of design {design} is not what is found; search with \
-                     --force to begin anew",
-                    files::name(journal)
-                )));
+                return Err(disbelieved(journal, &format!("design {design}")));
             }
         }
     }
     Ok(())
+}
+
+/// The same of some of the designs that have no row, because they were recalled to be beaten or to hold
+/// nothing.
+fn points_are_believed(
+    setup: &Setup,
+    (recalled, boxes): (&Survey, &[DesignBoxes]),
+    journal: &Path,
+) -> Result<(), Refusal> {
+    let grid = setup.grid();
+    for DesignBoxes { hbm, walk, .. } in boxes.iter().filter(|boxes| boxes.alone.is_none()) {
+        let looked_at = walk.closed.iter().filter(|closed| match closed.why {
+            Why::Beaten(_) => true,
+            Why::Nothing => grid.is_design(&closed.region.lo, &setup.physics),
+            _ => false,
+        });
+        let looked_at: Vec<_> = looked_at.collect();
+        if looked_at.is_empty() {
+            continue;
+        }
+        let some: Vec<_> =
+            looked_at.iter().step_by(looked_at.len().div_ceil(SAMPLE).max(1)).collect();
+        let mut again =
+            setup.listing(some.iter().map(|closed| grid.candidate(&closed.region.lo)).collect());
+        again.request.exhaustive = true;
+        again.request.space.hbm_gib = vec![setup.request.space.hbm_gib[*hbm]];
+        let found = survey(&again, &(), &());
+        for (closed, found) in some.iter().zip(&found.walks[0].statuses) {
+            let Status::Evaluated(merit, _) = found else { continue };
+            let known = recalled.walks[*hbm].evaluated();
+            let better = known.filter(|(_, known, _)| known.value < merit.value).count();
+            if closed.why == Why::Nothing || better < setup.request.top {
+                let place = grid.published_place(&closed.region.lo);
+                return Err(disbelieved(journal, &format!("the point {place} of the grid")));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn disbelieved(journal: &Path, what: &str) -> Refusal {
+    Refusal::Options(format!(
+        "{}: what it says of {what} is not what is found; search with --force to begin anew",
+        files::name(journal)
+    ))
 }
 
 #[cfg(test)]
@@ -302,6 +367,8 @@ mod tests {
     use crate::input::request::ready;
     use crate::input::source::no_files;
     use crate::search::Memory;
+    use crate::search::designs::BoxedSurvey;
+    use crate::search::designs::survey_boxes;
     use std::collections::BTreeMap;
     use std::sync::Mutex;
 
@@ -328,7 +395,7 @@ mod tests {
     fn a_journal_that_lies_is_found_out() {
         let text = "[[model]]\nname = \"bert-large\"\n[job]\nmicro_batches = [4]\n\
                     tensor_parallel = [1]\n[space]\nhbm_gib = 32\ndepth = [64, 128]\n\
-                    width = [64, 128]\nglb_mib = 32\n";
+                    width = [64, 128]\nglb_mib = 32\n[search]\ntable = true\n";
         let file = RequestFile::read(text, "test").unwrap();
         let setup = ready(&file, "test", &no_files).unwrap();
         let notes = Notes::default();
@@ -339,13 +406,41 @@ mod tests {
             let given = facts.iter().cloned().collect();
             survey(&setup, &Notes { given, ..Notes::default() }, &())
         };
-        assert!(is_believed(&setup, &recalling(&found), journal).is_ok());
+        assert!(is_believed(&setup, (&recalling(&found), &[]), journal).is_ok());
         let (key, fact) = found.iter().find(|(_, fact)| fact.contains("time")).unwrap();
         let mut told: serde_json::Value = serde_json::from_str(fact).unwrap();
         told["chosen"]["standing"]["time"] = 1.into();
         let found = recalling(&[(key.clone(), told.to_string())]);
-        let refused = is_believed(&setup, &found, journal).unwrap_err().to_string();
+        let refused = is_believed(&setup, (&found, &[]), journal).unwrap_err().to_string();
         assert!(refused.starts_with("journal.jsonl: what it says of design"), "{refused}");
+    }
+
+    #[test]
+    fn a_journal_that_calls_the_best_design_slow_is_found_out() {
+        let text = "[[model]]\nname = \"bert-large\"\n[job]\nmicro_batches = [4]\n\
+                    tensor_parallel = [1]\n[space]\nhbm_gib = 32\ndepth = [64, 128]\nwidth = 64\n\
+                    vector_cores = [16, 128]\ntensor_cores = [16, 64]\nglb_mib = 32\n";
+        let file = RequestFile::read(text, "test").unwrap();
+        let setup = ready(&file, "test", &no_files).unwrap();
+        let journal = Path::new("journal.jsonl");
+        let believed = |notes: &Notes| {
+            let BoxedSurvey { candidates, survey, boxes } = survey_boxes(&setup, notes, &());
+            is_believed(&setup.listing(candidates), (&survey, &boxes), journal)
+        };
+        let notes = Notes::default();
+        survey_boxes(&setup, &notes, &());
+        let found = notes.found.into_inner().unwrap();
+        let mut given: BTreeMap<String, String> = found.into_iter().collect();
+        assert!(believed(&Notes { given: given.clone(), ..Notes::default() }).is_ok());
+        let time = |fact: &str| {
+            let fact: serde_json::Value = serde_json::from_str(fact).unwrap();
+            fact["chosen"]["standing"]["time"].as_u64()
+        };
+        let timed = given.iter().filter_map(|(key, fact)| Some((time(fact)?, key.clone())));
+        let (_, best) = timed.min().unwrap();
+        given.insert(best, format!("{{\"slower\":{}}}", u64::MAX));
+        let refused = believed(&Notes { given, ..Notes::default() }).unwrap_err().to_string();
+        assert!(refused.starts_with("journal.jsonl: what it says of the point"), "{refused}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ export function phaze(...words) {
 /** Searches with those words: the result's folder, the content of outcome.json, and its designs. */
 export function searched(...words) {
   const folder = join(scratch(), "result");
-  phaze("search", "--space", "published", ...words, "--out", folder);
+  phaze("search", "--space", "published", "--table", ...words, "--out", folder);
   const outcome = JSON.parse(readFileSync(join(folder, "outcome.json"), "utf8"));
   return { folder, outcome, designs: designsOf(folder) };
 }

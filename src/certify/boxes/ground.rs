@@ -180,6 +180,7 @@ fn without_space(request: &Request<ChipSpace>) -> Request {
         pareto: request.pareto,
         resolution_per_mille: None,
         exhaustive: request.exhaustive,
+        table: request.table,
         power_cap_w: request.power_cap_w,
         baselines: Vec::new(),
         why: false,

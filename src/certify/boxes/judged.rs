@@ -45,8 +45,8 @@ use super::super::table::BOUND;
 use super::ground::ChipQuestion;
 use super::rows;
 use super::rows::Row;
-use super::tile::Untiled;
-use super::tile::tile;
+use super::tile::allowed;
+use super::tile::tiles;
 
 /// What was verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -346,15 +346,7 @@ impl Judging<'_> {
     fn tiles(&self, rows: &[&Row], proves: &str) -> Verdict {
         let regions: Vec<ChipRegion> = rows.iter().map(|row| row.region).collect();
         let whole = ChipRegion::whole(self.question.setup.grid.lens());
-        tile(whole, &regions).map_err(|reason| {
-            let (what, region) = match reason {
-                Untiled::Hole(region) => ("no box holds", region),
-                Untiled::Overlap(region) => ("several boxes hold", region),
-            };
-            let claim = format!("boxes.csv: the boxes of `{proves}`");
-            let found = format!("{what} the places {:?} to {:?}", region.lo, region.hi);
-            FalseClaim::new(claim, "a tiling of the grid", found)
-        })
+        tiles(whole, &regions, proves)
     }
 
     /// The least value of any chip of a box, written a second time; `None` where surely nothing can be
@@ -414,17 +406,7 @@ impl Judging<'_> {
 
     /// The same where `fits` tells what is allowed.
     fn allowed_where(region: &ChipRegion, fits: impl Fn(&ChipPoint) -> bool) -> Option<ChipRegion> {
-        let mut inner = *region;
-        for (knob, last) in inner.hi.iter_mut().enumerate() {
-            let least = region.lo;
-            let allowed = |&place: &u16| {
-                let mut point = least;
-                point[knob] = place;
-                fits(&point)
-            };
-            *last = (least[knob]..=*last).take_while(allowed).last()?;
-        }
-        Some(inner)
+        allowed(region, fits)
     }
 
     /// Judges why a box is closed; whether that rests on an exact evaluation.

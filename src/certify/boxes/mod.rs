@@ -1,4 +1,5 @@
-//! A whole answer over chips with its certificate, claim by claim.
+//! A whole answer over chips with its certificate, claim by claim; and the boxes of [`designs`] of the published
+//! space.
 //!
 //! Boxes must tile the grid, each must be closed by a reason that holds, and what is told of chips and
 //! plans is rebuilt from their knobs and decisions. What rests on an exact evaluation alone (corners,
@@ -6,6 +7,7 @@
 
 mod compared;
 pub mod deep;
+pub mod designs;
 mod front;
 mod ground;
 mod judged;

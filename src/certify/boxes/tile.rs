@@ -1,21 +1,22 @@
-//! Whether boxes tile a grid: every point is in exactly one of them.
+//! Whether boxes tile a grid: every point is in exactly one of them; and what of a box may fit.
 
-use crate::search::chips::ChipRegion;
+use crate::search::boxes::Point;
+use crate::search::boxes::Region;
 
-/// How many knobs there are.
-const KNOBS: usize = crate::hardware::chip::N_CHIP_KNOBS;
+use super::super::claims::FalseClaim;
+use super::super::claims::Verdict;
 
 /// Why boxes do not tile a grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Untiled {
+pub enum Untiled<const N: usize> {
     /// No box holds this part.
-    Hole(ChipRegion),
+    Hole(Region<N>),
     /// Several boxes hold this part.
-    Overlap(ChipRegion),
+    Overlap(Region<N>),
 }
 
 /// Whether every point of `region` is in exactly one of the boxes, which lie within it.
-pub fn tile(region: ChipRegion, boxes: &[ChipRegion]) -> Result<(), Untiled> {
+pub fn tile<const N: usize>(region: Region<N>, boxes: &[Region<N>]) -> Result<(), Untiled<N>> {
     match boxes {
         [] => Err(Untiled::Hole(region)),
         [only] if *only == region => Ok(()),
@@ -24,7 +25,7 @@ pub fn tile(region: ChipRegion, boxes: &[ChipRegion]) -> Result<(), Untiled> {
             Some((knob, last)) => {
                 let (low, high) = region.split(knob, last);
                 [low, high].into_iter().try_for_each(|part| {
-                    let inside: Vec<ChipRegion> =
+                    let inside: Vec<Region<N>> =
                         boxes.iter().filter_map(|one| shared(one, &part)).collect();
                     tile(part, &inside)
                 })
@@ -34,9 +35,9 @@ pub fn tile(region: ChipRegion, boxes: &[ChipRegion]) -> Result<(), Untiled> {
 }
 
 /// What two boxes share.
-fn shared(one: &ChipRegion, other: &ChipRegion) -> Option<ChipRegion> {
+fn shared<const N: usize>(one: &Region<N>, other: &Region<N>) -> Option<Region<N>> {
     let mut both = *one;
-    for knob in 0..KNOBS {
+    for knob in 0..N {
         both.lo[knob] = one.lo[knob].max(other.lo[knob]);
         both.hi[knob] = one.hi[knob].min(other.hi[knob]);
         if both.lo[knob] > both.hi[knob] {
@@ -46,11 +47,43 @@ fn shared(one: &ChipRegion, other: &ChipRegion) -> Option<ChipRegion> {
     Some(both)
 }
 
+/// That boxes tile a grid, as a claim about those of the name `proves`.
+pub fn tiles<const N: usize>(whole: Region<N>, boxes: &[Region<N>], proves: &str) -> Verdict {
+    tile(whole, boxes).map_err(|reason| {
+        let (what, region) = match reason {
+            Untiled::Hole(region) => ("no box holds", region),
+            Untiled::Overlap(region) => ("several boxes hold", region),
+        };
+        let claim = format!("boxes.csv: the boxes of `{proves}`");
+        let found = format!("{what} the places {:?} to {:?}", region.lo, region.hi);
+        FalseClaim::new(claim, "a tiling of the grid", found)
+    })
+}
+
+/// The points of a box that may fit: what a knob adds to the least of them alone, it adds to every other.
+/// `None` where not even the least fits.
+pub fn allowed<const N: usize>(
+    region: &Region<N>,
+    fits: impl Fn(&Point<N>) -> bool,
+) -> Option<Region<N>> {
+    let mut inner = *region;
+    for (knob, last) in inner.hi.iter_mut().enumerate() {
+        let least = region.lo;
+        let allowed = |&place: &u16| {
+            let mut point = least;
+            point[knob] = place;
+            fits(&point)
+        };
+        *last = (least[knob]..=*last).take_while(allowed).last()?;
+    }
+    Some(inner)
+}
+
 /// Where to cut a region so that the fewest boxes are cut and the parts are about equal: a knob, and
 /// the last place of its lower part. `None` where every box fills the region along every knob.
-fn plane(region: &ChipRegion, boxes: &[ChipRegion]) -> Option<(usize, u16)> {
+fn plane<const N: usize>(region: &Region<N>, boxes: &[Region<N>]) -> Option<(usize, u16)> {
     let mut best: Option<((usize, usize), (usize, u16))> = None;
-    for knob in (0..KNOBS).filter(|&knob| region.varies(knob)) {
+    for knob in (0..N).filter(|&knob| region.varies(knob)) {
         let length = usize::from(region.len(knob));
         let (mut begins, mut ends) = (vec![0_usize; length], vec![0_usize; length]);
         for one in boxes {
@@ -80,10 +113,8 @@ fn plane(region: &ChipRegion, boxes: &[ChipRegion]) -> Option<(usize, u16)> {
 mod tests {
     use super::*;
 
-    fn region(from: [u16; 2], to: [u16; 2]) -> ChipRegion {
-        let mut one = ChipRegion::point([0; KNOBS]);
-        (one.lo[0], one.lo[1], one.hi[0], one.hi[1]) = (from[0], from[1], to[0], to[1]);
-        one
+    fn region(lo: [u16; 2], hi: [u16; 2]) -> Region<2> {
+        Region { lo, hi }
     }
 
     #[test]

@@ -73,9 +73,9 @@ fn merge_designs(
         results::is_free(&shelf.directory.join("outcome.json"), &setup.request)?;
     }
     let facts = Facts::of(shards, &setup)?;
-    let found = answer(&setup, &facts, watcher, |survey| {
+    let found = answer(&setup, &facts, watcher, |listing, survey, boxes| {
         if survey.complete {
-            results::is_believed(&setup, survey, Path::new("shards"))
+            results::is_believed(listing, (survey, boxes), Path::new("shards"))
         } else {
             Ok(())
         }
@@ -85,7 +85,7 @@ fn merge_designs(
     }
     let unwritable = |reason| Refusal::Unwritable { place: files::name(shelf.directory), reason };
     fs::create_dir_all(shelf.directory).map_err(unwritable)?;
-    results::write(shelf.directory, &found.json(), found.designs.as_bytes())?;
+    results::write(shelf.directory, &found)?;
     Ok(Some(found))
 }
 
