@@ -176,6 +176,8 @@ pub struct Accelerator {
     interpolated: bool,
     off_chip: OffChipTime,
     most_lanes: Option<MostLanes>,
+    /// Arrays that chips for which a bound speaks may have instead, in bf16 and in fp8.
+    instead: Vec<[CoreSpec; 2]>,
 }
 
 /// Lanes that the chips for which a bound speaks have together at the most, though each may have as many vector
@@ -304,6 +306,7 @@ impl Accelerator {
             interpolated: buffers.iter().any(|&size| sram(size).interpolated),
             off_chip: OffChipTime::WholeCycles,
             most_lanes: None,
+            instead: Vec::new(),
         }
     }
 
@@ -340,6 +343,29 @@ impl Accelerator {
         self.most_lanes
     }
 
+    /// The same for bounds of chips that have its tensor cores or those of one of the others.
+    #[must_use]
+    pub fn with_arrays_of(self, others: &[Self]) -> Self {
+        let instead = others.iter().map(|other| [other.tensor, other.fp8]).collect();
+        Self { instead, ..self }
+    }
+
+    /// The most tensor cores of any chip for which a bound speaks.
+    pub fn most_tensor_cores(&self) -> u64 {
+        let others = self.instead.iter().map(|[tensor, _]| tensor.count);
+        others.fold(self.design.tensor_cores, u64::max)
+    }
+
+    /// The sides of the arrays and how many of them work side by side, for rooflines: where a bound speaks for
+    /// several kinds of arrays, as if each multiply-accumulator of those that have most of them were an array.
+    pub fn rooflines(&self) -> ((u64, u64), u64) {
+        let macs = |spec: &CoreSpec| spec.count.saturating_mul(spec.width.saturating_mul(spec.depth));
+        match self.instead.iter().map(|[tensor, _]| macs(tensor)).max() {
+            None => ((self.design.width, self.design.depth), self.design.tensor_cores),
+            Some(most) => ((1, 1), most.max(macs(&self.tensor))),
+        }
+    }
+
     /// How the time that an operator needs of off-chip memory is counted.
     pub fn off_chip_time(&self) -> OffChipTime {
         self.off_chip
@@ -352,26 +378,19 @@ impl Accelerator {
 
     /// The tensor cores that an operator uses.
     pub fn tensor(&self, cores: Use) -> CoreSpec {
-        match cores {
-            Use::Spread => self.tensor,
-            Use::Alone => CoreSpec {
-                count: 1,
-                glb: Bytes(self.design.glb.0 / self.design.tensor_cores),
-                ..self.tensor
-            },
-        }
+        self.tensor_in(Numbers::Bf16, cores)
     }
 
     /// The tensor cores that a matmul in some numbers uses: in 8 bits each makes two products of
     /// half the size in a cycle, as an array twice as deep.
     pub fn tensor_in(&self, numbers: Numbers, cores: Use) -> CoreSpec {
-        match numbers {
-            Numbers::Bf16 | Numbers::Bf16BesideFp8 => self.tensor(cores),
-            Numbers::Fp8 => {
-                let CoreSpec { count, glb, .. } = self.tensor(cores);
-                CoreSpec { count, glb, ..self.fp8 }
-            }
-        }
+        used([self.tensor, self.fp8], numbers, cores)
+    }
+
+    /// The same of every kind of arrays for which a bound speaks.
+    pub fn each_tensor_in(&self, numbers: Numbers, cores: Use) -> impl Iterator<Item = CoreSpec> {
+        let all = std::iter::once([self.tensor, self.fp8]).chain(self.instead.iter().copied());
+        all.map(move |arrays| used(arrays, numbers, cores))
     }
 
     /// What hardware and software reach of all these.
@@ -473,6 +492,18 @@ impl CoreSpec {
             }
         }
         Ok(())
+    }
+}
+
+/// Of all cores, in bf16 and in fp8, what a matmul in some numbers uses; one alone has its part of the buffer.
+fn used([tensor, fp8]: [CoreSpec; 2], numbers: Numbers, cores: Use) -> CoreSpec {
+    let all = match numbers {
+        Numbers::Bf16 | Numbers::Bf16BesideFp8 => tensor,
+        Numbers::Fp8 => CoreSpec { count: tensor.count, glb: tensor.glb, ..fp8 },
+    };
+    match cores {
+        Use::Spread => all,
+        Use::Alone => CoreSpec { count: 1, glb: Bytes(all.glb.0 / all.count), ..all },
     }
 }
 

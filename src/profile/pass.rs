@@ -190,7 +190,7 @@ pub fn costs(
 
 fn cores(chip: &Accelerator) -> Cores {
     let count = |n: u64| u32::try_from(n).expect("a design has at most 2^16 cores of a kind");
-    Cores { tensor: count(chip.design().tensor_cores), vector: count(chip.design().vector_cores) }
+    Cores { tensor: count(chip.most_tensor_cores()), vector: count(chip.design().vector_cores) }
 }
 
 /// What a pass takes and why, from its fastest choice of modes.

@@ -221,9 +221,8 @@ impl SpaceBound {
 
     /// The places of a chip's array and memory among those that were prepared.
     fn places(&self, chip: &Accelerator) -> (usize, usize) {
-        let design = chip.design();
-        let array = self.arrays.binary_search(&(design.width, design.depth));
-        let memory = self.memories.iter().position(|&size| size == design.hbm);
+        let array = self.arrays.binary_search(&chip.rooflines().0);
+        let memory = self.memories.iter().position(|&size| size == chip.design().hbm);
         let array = array.expect("the array of a chip was prepared");
         (array, memory.expect("the memory of a chip was prepared"))
     }

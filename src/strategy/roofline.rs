@@ -159,7 +159,7 @@ impl PeakRates {
         let lanes = design.vector_cores as f64 * design.vector_width as f64;
         let lanes = chip.most_lanes().map_or(lanes, |most| lanes.min(most.lanes as f64));
         Self {
-            step: cycle / design.tensor_cores as f64,
+            step: cycle / chip.rooflines().1 as f64,
             lane_cycle: cycle / lanes,
             byte: 1e12 / chip.hbm_bandwidth().as_bytes_per_second() as f64,
             slow: [

@@ -107,7 +107,7 @@ fn again(
     match row.why {
         Some(Why::Corner(_) | Why::CornerNothing) => {
             // What was nothing within a limit of before may be told by the last one to be beyond it.
-            match problem.corner(&region, claim.worst) {
+            match problem.corner(&[region], claim.worst) {
                 Corner::Reached(value) => {
                     let found = format!("perhaps {}", value.first);
                     Err(FalseClaim::new(row.claim("value"), "not better", found))

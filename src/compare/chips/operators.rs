@@ -13,6 +13,7 @@ use crate::search::boxes::Corner;
 use crate::search::boxes::Evaluation;
 use crate::search::boxes::Kept;
 use crate::search::boxes::Value;
+use crate::search::boxes::each_alone;
 use crate::search::boxes::walk;
 use crate::search::chips::ChipEvaluator;
 use crate::search::chips::ChipPoint;
@@ -158,24 +159,13 @@ impl BoxProblem<N_CHIP_KNOBS> for OperatorsAlone<'_> {
         self.value(&standings, &region.lo, Certainty::Bound)
     }
 
-    fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
-        let Some(chip) = self.evaluator.chip(&region.hi) else { return Corner::Nothing };
-        let times: Option<Vec<Standing>> = self
-            .models
-            .iter()
-            .map(|(sums, _)| Some(Standing { time: sums.corner(&chip)?, ..NOTHING_KNOWN }))
-            .collect();
-        let value = times.and_then(|times| self.value(&times, &region.lo, Certainty::Bound));
-        match value {
-            None => Corner::Nothing,
-            Some(value) if limit.is_some_and(|limit| value >= limit) => Corner::Beyond,
-            Some(value) => Corner::Reached(value),
-        }
+    fn corner(&self, boxes: &[ChipRegion], limit: Option<Value>) -> Corner {
+        each_alone(boxes, |region| self.corner_of(region, limit))
     }
 
-    fn guess(&self, region: &ChipRegion, _: &Kept<N_CHIP_KNOBS, ()>, worst: Value) -> f64 {
+    fn guess(&self, boxes: &[ChipRegion], _: &Kept<N_CHIP_KNOBS, ()>, worst: Value) -> f64 {
         // What the corner says takes no longer than a guess would.
-        match self.corner(region, None) {
+        match self.corner(boxes, None) {
             Corner::Reached(value) => value.first as f64 / (worst.first as f64).max(1.0),
             Corner::Beyond | Corner::Nothing => f64::INFINITY,
         }
@@ -190,6 +180,24 @@ impl BoxProblem<N_CHIP_KNOBS> for OperatorsAlone<'_> {
             None => Evaluation::Nothing,
             Some(value) if limit.is_some_and(|limit| value >= limit) => Evaluation::Beyond,
             Some(value) => Evaluation::Found(value, ()),
+        }
+    }
+}
+
+impl OperatorsAlone<'_> {
+    /// What the greatest corner says of one box.
+    fn corner_of(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
+        let Some(chip) = self.evaluator.chip(&region.hi) else { return Corner::Nothing };
+        let times: Option<Vec<Standing>> = self
+            .models
+            .iter()
+            .map(|(sums, _)| Some(Standing { time: sums.corner(&chip)?, ..NOTHING_KNOWN }))
+            .collect();
+        let value = times.and_then(|times| self.value(&times, &region.lo, Certainty::Bound));
+        match value {
+            None => Corner::Nothing,
+            Some(value) if limit.is_some_and(|limit| value >= limit) => Corner::Beyond,
+            Some(value) => Corner::Reached(value),
         }
     }
 }

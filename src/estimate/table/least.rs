@@ -24,6 +24,7 @@ use crate::hardware::efficiency::slowed;
 use crate::model::op::Home;
 use crate::model::op::Homes;
 use crate::model::op::Matmul;
+use crate::model::op::Numbers;
 use crate::model::op::Op;
 use crate::model::op::VectorWork;
 use crate::model::op::Work;
@@ -67,6 +68,19 @@ struct LeastProduct {
     glb_written: u64,
 }
 
+impl LeastProduct {
+    /// Each figure of the lesser of two.
+    fn min(self, other: Self) -> Self {
+        Self {
+            on_chip: self.on_chip.min(other.on_chip),
+            exceeded: self.exceeded.min(other.exceeded),
+            hbm: self.hbm.min(other.hbm),
+            glb_read: self.glb_read.min(other.glb_read),
+            glb_written: self.glb_written.min(other.glb_written),
+        }
+    }
+}
+
 impl LeastEstimate {
     const NOTHING: Self = Self {
         time: Time::ZERO,
@@ -89,7 +103,7 @@ impl LeastEstimate {
 
 impl EstimateTable {
     /// What an operator takes at the least on one core, or on all of its kind, of this chip and of
-    /// every one that has no more of any proved knob.
+    /// every one that has no more of any proved knob, with whichever arrays the chip speaks for.
     pub fn least(
         &self,
         op: &Op,
@@ -103,15 +117,19 @@ impl EstimateTable {
                 return Ok(LeastEstimate { time, ..LeastEstimate::NOTHING });
             }
             Work::Matmul { matmul, homes, fused, numbers, grouped } => {
-                let spec = chip.tensor_in(*numbers, cores);
                 let reached = chip.efficiency();
                 let arrays = matmul_reaches(*numbers, *homes, *grouped, reached);
                 let reached = [arrays, reached.memory];
-                (self.least_product((matmul, *homes), &spec, reached, closeness), fused)
+                let each = chip.each_tensor_in(*numbers, cores);
+                let each = each.filter_map(|spec| {
+                    self.least_product((matmul, *homes), &spec, reached, closeness)
+                });
+                (each.reduce(LeastProduct::min), fused)
             }
             Work::Opaque { flops } => {
-                let cycles = operation_cycles(*flops, &chip.tensor(cores));
-                let on_chip = slowed(cycles, chip.efficiency().matmul);
+                let each = chip.each_tensor_in(Numbers::Bf16, cores);
+                let cycles = each.map(|spec| operation_cycles(*flops, &spec)).min();
+                let on_chip = cycles.and_then(|cycles| slowed(cycles, chip.efficiency().matmul));
                 let product = |on_chip| LeastProduct { on_chip, ..LeastProduct::default() };
                 (on_chip.map(product), &[])
             }

@@ -54,18 +54,18 @@ pub trait FrontProblem<const N: usize>: BoxProblem<N> {
     /// What a point takes of two things; `None` where there is no such point.
     fn takes(&self, point: &Point<N>) -> Option<[u64; 2]>;
 
-    /// What the greatest corner says of those points of a box that `fits` allows.
+    /// What the greatest corner says of those points of boxes that `fits` allows.
     fn corner_where(
         &self,
-        region: &Region<N>,
+        boxes: &[Region<N>],
         limit: Option<Value>,
         fits: &dyn Fn(&Point<N>) -> bool,
     ) -> Corner;
 
-    /// How near the greatest corner comes to closing a box, where `fits` tells what is allowed.
+    /// How near the greatest corner comes to closing boxes, where `fits` tells what is allowed.
     fn guess_where(
         &self,
-        region: &Region<N>,
+        boxes: &[Region<N>],
         known: (&Kept<N, Self::Found>, Value),
         fits: &dyn Fn(&Point<N>) -> bool,
     ) -> f64;
@@ -101,11 +101,14 @@ impl<const N: usize, P: FrontProblem<N>> BoxProblem<N> for Within<'_, P> {
     fn bound(&self, region: &Region<N>) -> Option<Value> {
         self.problem.bound(region)
     }
-    fn corner(&self, region: &Region<N>, limit: Option<Value>) -> Corner {
-        self.problem.corner_where(region, limit, &|point| self.fits(point))
+    fn kin(&self, point: &Point<N>) -> Option<u64> {
+        self.problem.kin(point)
     }
-    fn guess(&self, region: &Region<N>, like: &Kept<N, P::Found>, worst: Value) -> f64 {
-        self.problem.guess_where(region, (like, worst), &|point| self.fits(point))
+    fn corner(&self, boxes: &[Region<N>], limit: Option<Value>) -> Corner {
+        self.problem.corner_where(boxes, limit, &|point| self.fits(point))
+    }
+    fn guess(&self, boxes: &[Region<N>], like: &Kept<N, P::Found>, worst: Value) -> f64 {
+        self.problem.guess_where(boxes, (like, worst), &|point| self.fits(point))
     }
     fn evaluate(&self, point: &Point<N>, limit: Option<Value>) -> Evaluation<P::Found> {
         self.problem.evaluate(point, limit)

@@ -17,19 +17,19 @@ impl FrontProblem<N> for Grid {
     }
     fn corner_where(
         &self,
-        region: &Region<N>,
+        boxes: &[Region<N>],
         limit: Option<Value>,
         _: &dyn Fn(&Point<N>) -> bool,
     ) -> Corner {
-        self.corner(region, limit)
+        self.corner(boxes, limit)
     }
     fn guess_where(
         &self,
-        region: &Region<N>,
+        boxes: &[Region<N>],
         (like, worst): (&Kept<N, ()>, Value),
         _: &dyn Fn(&Point<N>) -> bool,
     ) -> f64 {
-        self.guess(region, like, worst)
+        self.guess(boxes, like, worst)
     }
 }
 

@@ -12,6 +12,7 @@
 mod climb;
 mod front;
 mod front_synthetic;
+mod kin;
 mod peel;
 mod problem;
 mod region;
@@ -35,6 +36,7 @@ pub use problem::Corner;
 pub use problem::Evaluation;
 pub use problem::Value;
 pub use problem::Why;
+pub use problem::each_alone;
 pub use region::Point;
 pub use region::Region;
 pub use region::place;

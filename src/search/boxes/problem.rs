@@ -46,9 +46,9 @@ pub enum Corner {
 /// - where a point fits, every point fits that is nowhere above it;
 /// - [`bound`](Self::bound) of a box is no more than the value of any of its points that fit, and
 ///   does not fall when the box shrinks;
-/// - [`corner`](Self::corner) is asked only where no knob varies but those that are
-///   [`proved`](Self::proved), and says then `Beyond` only where no point of the box is better than the
-///   limit, and `Nothing` only where nothing can be done with any.
+/// - [`corner`](Self::corner) is asked only of boxes in which no knob varies but those that are
+///   [`proved`](Self::proved), and of several only where they are [`kin`](Self::kin). It says then `Beyond` only
+///   where no point of the boxes is better than the limit, and `Nothing` only where nothing can be done with any.
 pub trait BoxProblem<const N: usize>: Sync {
     /// What an evaluation yields besides its value.
     type Found: Clone + Send + Sync;
@@ -76,13 +76,19 @@ pub trait BoxProblem<const N: usize>: Sync {
     /// What no point of a box can beat; `None` where surely nothing can be done with any.
     fn bound(&self, region: &Region<N>) -> Option<Value>;
 
-    /// What the greatest corner says of a box: whether any of its points may be better than `limit`.
-    fn corner(&self, region: &Region<N>, limit: Option<Value>) -> Corner;
+    /// Which boxes may be looked at together, though they differ in knobs that have no law: those whose least points
+    /// have the same number here. `None` for a box by itself.
+    fn kin(&self, _: &Point<N>) -> Option<u64> {
+        None
+    }
 
-    /// How near the greatest corner of a box comes to closing it, where a point must be better than `worst`:
+    /// What the greatest corner says of boxes, at least one: whether any of their points may be better than `limit`.
+    fn corner(&self, boxes: &[Region<N>], limit: Option<Value>) -> Corner;
+
+    /// How near the greatest corner of boxes comes to closing them, where a point must be better than `worst`:
     /// from 1 on it does. A guess from what is known of another point: it decides where boxes are divided and
     /// when corners are evaluated, not what they say.
-    fn guess(&self, region: &Region<N>, like: &Kept<N, Self::Found>, worst: Value) -> f64;
+    fn guess(&self, boxes: &[Region<N>], like: &Kept<N, Self::Found>, worst: Value) -> f64;
 
     /// What a point is worth, where values that are not better than `limit` need not be known.
     fn evaluate(&self, point: &Point<N>, limit: Option<Value>) -> Evaluation<Self::Found>;
@@ -90,6 +96,19 @@ pub trait BoxProblem<const N: usize>: Sync {
     /// Told between two batches of boxes: what was found until now may be used to answer later questions. What is used
     /// earlier must not depend on which box of a batch was looked at first.
     fn settle(&self) {}
+}
+
+/// What the corners of boxes say of all of them, where each is asked alone.
+pub fn each_alone<const N: usize>(
+    boxes: &[Region<N>],
+    corner: impl Fn(&Region<N>) -> Corner,
+) -> Corner {
+    let all = boxes.iter().map(corner).reduce(|known, next| match (known, next) {
+        (reached @ Corner::Reached(_), _) | (_, reached @ Corner::Reached(_)) => reached,
+        (Corner::Beyond, _) | (_, Corner::Beyond) => Corner::Beyond,
+        (Corner::Nothing, Corner::Nothing) => Corner::Nothing,
+    });
+    all.unwrap_or(Corner::Nothing)
 }
 
 /// A box that is done with.

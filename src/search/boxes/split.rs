@@ -1,5 +1,9 @@
-//! Where a box is divided.
+//! Where boxes are divided.
 
+use super::kin::all_trimmed;
+use super::kin::from;
+use super::kin::range;
+use super::kin::up_to;
 use super::problem::BoxProblem;
 use super::problem::Value;
 use super::region::Region;
@@ -16,20 +20,35 @@ const NO_WORSE: f64 = 1e-4;
 /// What the lower half of a knob counts for that bounds know nothing of.
 const UNKNOWN: f64 = 0.01;
 
-/// Where a box of several points is divided: a knob, and its last value in the lower part.
+/// Where boxes are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plane {
+    /// Behind a value of a knob.
+    Knob(usize, u16),
+    /// So many boxes go first; those that follow are looked at apart.
+    Kin(usize),
+}
+
+/// Where boxes of several points are divided: only one, or such as are kin, in which none but proved knobs vary.
 ///
-/// `least` is what none of its points can beat.
+/// `least` is what none of their points can beat.
 pub(super) fn plane<const N: usize, P: BoxProblem<N>>(
     problem: &P,
-    inner: &Region<N>,
+    inners: &[Region<N>],
     least: Value,
     known: &Known<N, P::Found>,
-) -> (usize, u16) {
+) -> Plane {
     let proved = problem.proved();
-    let lawless = (0..N).any(|knob| !proved[knob] && inner.varies(knob));
-    match known.both() {
-        Some((like, worst)) if !lawless => Guessed { problem, like, worst }.plane(inner),
-        _ => by_bounds(problem, inner, least, known.worst),
+    let lawless = |inner: &Region<N>| (0..N).any(|knob| !proved[knob] && inner.varies(knob));
+    match (known.both(), inners) {
+        (Some((like, worst)), _) if !inners.iter().any(lawless) => {
+            Guessed { problem, like, worst }.plane(inners)
+        }
+        (_, [inner]) => {
+            let (knob, last) = by_bounds(problem, inner, least, known.worst);
+            Plane::Knob(knob, last)
+        }
+        _ => Plane::Kin(inners.len() / 2),
     }
 }
 
@@ -51,16 +70,13 @@ pub(super) fn by_bounds<const N: usize>(
         let last = inner.lo[knob].midpoint(inner.hi[knob]);
         (score.of(knob, &inner.split(knob, last)), (knob, last))
     });
-    best_of(scored, inner)
+    best_of(scored).unwrap_or((0, inner.lo[0]))
 }
 
-/// The plane of the best score, of equals the first.
-fn best_of<const N: usize>(
-    scored: impl Iterator<Item = (f64, (usize, u16))>,
-    inner: &Region<N>,
-) -> (usize, u16) {
+/// What has the best score, of equals the first.
+fn best_of<T>(scored: impl Iterator<Item = (f64, T)>) -> Option<T> {
     let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
-    best.map_or((0, inner.lo[0]), |(_, plane)| plane)
+    best.map(|(_, plane)| plane)
 }
 
 /// Boxes whose greatest corners are guessed from what is known of a point.
@@ -72,18 +88,23 @@ struct Guessed<'a, const N: usize, P: BoxProblem<N>> {
 
 impl<const N: usize, P: BoxProblem<N>> Guessed<'_, N, P> {
     /// Cuts off as much as can be closed at once, where that is half of a knob's values or more; else the
-    /// middle of the knob whose halves come nearest to being closed, by the product of both.
-    fn plane(&self, inner: &Region<N>) -> (usize, u16) {
-        let whole = self.closeness(inner);
-        let mut most: Option<(f64, (usize, u16))> = None;
-        let mut scored = Vec::with_capacity(N);
-        for knob in (0..N).filter(|&knob| inner.varies(knob)) {
-            let (first, end) = (inner.lo[knob], inner.hi[knob]);
+    /// middle of the knob whose halves come nearest to being closed, by the product of both. Kin are taken apart where
+    /// that brings more.
+    fn plane(&self, inners: &[Region<N>]) -> Plane {
+        let whole = self.closeness(inners);
+        let loss = |part: f64| (part / whole.max(1e-9) - 1.0).clamp(0.0, 1.0) + NO_WORSE;
+        let mut most: Option<(f64, Plane)> = None;
+        let mut scored = Vec::with_capacity(N + 1);
+        let proved = self.problem.proved();
+        let knobs = (0..N).filter(|&knob| proved[knob]);
+        let ranges = knobs.map(|knob| (knob, range(inners, knob)));
+        for (knob, (first, end)) in ranges.filter(|(_, (first, end))| first < end) {
             let middle = first.midpoint(end);
-            let (low, high) = inner.split(knob, middle);
-            let (below, above) = (self.closeness(&low), self.within_budget(&high));
-            let closes_below = |last: u16| self.closeness(&inner.up_to(knob, last)) >= 1.0;
-            let closes_above = |last: u16| self.within_budget(&inner.from(knob, last + 1)) >= 1.0;
+            let part = |last: u16| self.closeness(&up_to(inners, knob, last));
+            let rest = |last: u16| self.within_budget(&from(inners, knob, last + 1));
+            let (below, above) = (part(middle), rest(middle));
+            let closes_below = |last: u16| part(last) >= 1.0;
+            let closes_above = |last: u16| rest(last) >= 1.0;
             let cut = if below >= 1.0 {
                 let last = (middle..end).take_while(|&last| closes_below(last)).last();
                 last.map(|last| (f64::from(last - first + 1), last))
@@ -96,22 +117,29 @@ impl<const N: usize, P: BoxProblem<N>> Guessed<'_, N, P> {
             if let Some((values, last)) = cut {
                 let share = values / f64::from(end - first + 1);
                 if most.is_none_or(|(known, _)| share > known) {
-                    most = Some((share, (knob, last)));
+                    most = Some((share, Plane::Knob(knob, last)));
                 }
             }
-            let loss = |part: f64| (part / whole.max(1e-9) - 1.0).clamp(0.0, 1.0) + NO_WORSE;
-            scored.push((loss(below) * loss(above), (knob, middle)));
+            scored.push((loss(below) * loss(above), Plane::Knob(knob, middle)));
         }
-        most.map_or_else(|| best_of(scored.into_iter(), inner), |(_, plane)| plane)
+        let half = inners.len() / 2;
+        if half > 0 {
+            let (first, others) = inners.split_at(half);
+            let score = loss(self.closeness(first)) * loss(self.closeness(others));
+            scored.push((score, Plane::Kin(half)));
+        }
+        let most = most.map(|(_, plane)| plane);
+        most.or_else(|| best_of(scored.into_iter())).unwrap_or(Plane::Kin(half))
     }
 
-    fn closeness(&self, region: &Region<N>) -> f64 {
-        self.problem.guess(region, self.like, self.worst)
+    fn closeness(&self, boxes: &[Region<N>]) -> f64 {
+        self.problem.guess(boxes, self.like, self.worst)
     }
 
-    /// The same of what of a box may keep within what is allowed.
-    fn within_budget(&self, region: &Region<N>) -> f64 {
-        trimmed(self.problem, region).map_or(CLOSED, |rest| self.closeness(&rest))
+    /// The same of what of boxes may keep within what is allowed.
+    fn within_budget(&self, boxes: &[Region<N>]) -> f64 {
+        let rest = all_trimmed(self.problem, boxes);
+        if rest.is_empty() { CLOSED } else { self.closeness(&rest) }
     }
 }
 

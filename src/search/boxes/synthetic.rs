@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use proptest::prelude::*;
@@ -25,6 +26,8 @@ pub(super) struct Grid {
     /// Below this bandwidth nothing fits in memory.
     least_bandwidth: u64,
     objective: Kind,
+    /// Whether boxes that are alike are looked at together.
+    brings_together: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,14 +74,35 @@ impl Grid {
     }
 
     fn value(&self, time: u128, least: &Point<N>) -> Value {
-        let (place, least) = (self.place(least), self.knobs(least));
-        let area = Self::area(least);
+        self.value_of(time, self.place(least), [Self::area, Self::cost].map(|of| of(self.knobs(least))))
+    }
+
+    fn value_of(&self, time: u128, place: u128, [area, cost]: [u128; 2]) -> Value {
         match self.objective {
             Kind::Time => Value { first: time, second: area, place },
             Kind::Coarse => Value { first: time, second: area / 40, place },
-            Kind::Cost => Value { first: time * Self::cost(least), second: area, place },
+            Kind::Cost => Value { first: time * cost, second: area, place },
             Kind::AreaWithin(_) => Value { first: area / 25, second: time, place },
         }
+    }
+
+    /// What boxes are worth together: the least of times with the most of every proved knob, and of what each takes.
+    fn value_together(
+        &self,
+        boxes: &[Region<N>],
+        time: impl Fn([u64; N]) -> u128,
+    ) -> (u128, u64, Value) {
+        let most = |knob: usize| boxes.iter().map(|one| self.knobs(&one.hi)[knob]).max().unwrap();
+        let times = boxes.iter().map(|one| {
+            let [cores, width, ..] = self.knobs(&one.hi);
+            time([cores, width, most(2), most(3), most(4)])
+        });
+        let time = times.min().unwrap();
+        let least = |of: fn([u64; N]) -> u128| {
+            boxes.iter().map(|one| of(self.knobs(&one.lo))).min().unwrap()
+        };
+        let place = boxes.iter().map(|one| self.place(&one.lo)).min().unwrap();
+        (time, most(2), self.value_of(time, place, [Self::area, Self::cost].map(least)))
     }
 
     fn is_too_slow(&self, time: u128) -> bool {
@@ -132,12 +156,17 @@ impl BoxProblem<N> for Grid {
     fn rises(&self) -> bool {
         !matches!(self.objective, Kind::Time | Kind::Coarse)
     }
-    fn guess(&self, region: &Region<N>, like: &Kept<N, ()>, worst: Value) -> f64 {
+    fn kin(&self, point: &Point<N>) -> Option<u64> {
+        let [cores, width, ..] = self.knobs(point);
+        self.brings_together.then_some(cores * width / 16)
+    }
+    fn guess(&self, boxes: &[Region<N>], like: &Kept<N, ()>, worst: Value) -> f64 {
         // Off by up to a quarter in both directions: a guess decides no answer.
-        let most = self.knobs(&region.hi);
-        let off = 750 + (most.iter().sum::<u64>() * 131 + u64::from(like.point[0])) % 500;
-        let time = Self::roofline(most) * u128::from(off) / 1000;
-        let value = self.value(time, &region.lo);
+        let time = |most: [u64; N]| {
+            let off = 750 + (most.iter().sum::<u64>() * 131 + u64::from(like.point[0])) % 500;
+            Self::roofline(most) * u128::from(off) / 1000
+        };
+        let (.., value) = self.value_together(boxes, time);
         match self.objective {
             Kind::AreaWithin(limit) => value.second as f64 / limit as f64,
             _ => value.first as f64 / worst.first as f64,
@@ -156,13 +185,14 @@ impl BoxProblem<N> for Grid {
         (most[2] >= self.least_bandwidth && !self.is_too_slow(time))
             .then(|| self.value(time, &region.lo))
     }
-    fn corner(&self, region: &Region<N>, limit: Option<Value>) -> Corner {
-        let most = self.knobs(&region.hi);
-        let time = self.time(most);
-        if most[2] < self.least_bandwidth || self.is_too_slow(time) {
+    fn corner(&self, boxes: &[Region<N>], limit: Option<Value>) -> Corner {
+        let kin: BTreeSet<Option<u64>> = boxes.iter().map(|one| self.kin(&one.lo)).collect();
+        assert!(boxes.len() == 1 || (kin.len() == 1 && !kin.contains(&None)));
+        assert!(boxes.iter().all(|one| !one.varies(0) && !one.varies(1)));
+        let (time, bandwidth, value) = self.value_together(boxes, |most| self.time(most));
+        if bandwidth < self.least_bandwidth || self.is_too_slow(time) {
             return Corner::Nothing;
         }
-        let value = self.value(time, &region.lo);
         if limit.is_some_and(|limit| value >= limit) {
             Corner::Beyond
         } else {
@@ -213,8 +243,9 @@ fn grids() -> impl Strategy<Value = Grid> {
         (100_000..2_000_000_u128).prop_map(Kind::AreaWithin),
     ];
     let lists = [values(), values(), values(), values(), values()];
-    (lists, 20..900_u128, 20..9000_u128, 1..240_u64, any::<u64>(), (0..12_u64, kinds)).prop_map(
-        |(values, area, watts, pads, seed, (least_bandwidth, objective))| Grid {
+    let others = (0..12_u64, kinds, any::<bool>());
+    (lists, 20..900_u128, 20..9000_u128, 1..240_u64, any::<u64>(), others).prop_map(
+        |(values, area, watts, pads, seed, (least_bandwidth, objective, brings_together))| Grid {
             values,
             area,
             watts,
@@ -222,6 +253,7 @@ fn grids() -> impl Strategy<Value = Grid> {
             seed,
             least_bandwidth,
             objective,
+            brings_together,
         },
     )
 }

@@ -7,7 +7,10 @@ use rayon::prelude::*;
 
 use super::climb::Met;
 use super::climb::climb;
-use super::peel::Peeled;
+use super::kin::Trimmed;
+use super::kin::from;
+use super::kin::inners;
+use super::kin::up_to;
 use super::peel::peel;
 use super::problem::BoxProblem;
 use super::problem::Closed;
@@ -19,6 +22,7 @@ use super::region::Point;
 use super::region::Region;
 use super::shrink::Shrunk;
 use super::shrink::shrink;
+use super::split::Plane;
 use super::split::plane;
 use crate::search::walk::Observer;
 
@@ -57,13 +61,15 @@ impl<const N: usize, F> BoxWalk<N, F> {
     }
 }
 
-/// A box that may hold a better point; the most promising is the greatest.
-#[derive(Clone, Copy, Debug)]
+/// A box that may hold a better point, or several that are kin; the most promising is the greatest.
+#[derive(Clone, Debug)]
 struct Open<const N: usize> {
     least: Option<Value>,
     /// Tells boxes apart that promise the same.
     number: u64,
-    region: Region<N>,
+    boxes: Vec<Region<N>>,
+    /// Whether kin were brought together.
+    together: bool,
 }
 
 impl<const N: usize> PartialEq for Open<N> {
@@ -143,12 +149,29 @@ pub fn walk_apart<const N: usize, P: BoxProblem<N>>(
     }
     let mut closed = Vec::new();
     let numbered = (0..).zip(boxes);
+    let alone = |number, region: &Region<N>| Open {
+        least: None,
+        number,
+        boxes: vec![*region],
+        together: false,
+    };
     let mut heap: BinaryHeap<Open<N>> =
-        numbered.map(|(number, &region)| Open { least: None, number, region }).collect();
+        numbered.map(|(number, region)| alone(number, region)).collect();
     let mut number = boxes.len().saturating_sub(1) as u64;
-    // Invariant: closed boxes and those of the heap tile the boxes; no point of a closed box that
+    // Boxes that wait for their kin.
+    let mut waiting: BTreeMap<u64, Vec<(Value, Region<N>)>> = BTreeMap::new();
+    // Invariant: closed boxes, those of the heap and those that wait tile the boxes; no point of a closed box that
     // was not met is better than the worst that is kept.
-    while !heap.is_empty() && !observer.stops() {
+    while !(heap.is_empty() && waiting.is_empty()) && !observer.stops() {
+        if heap.is_empty() {
+            for mut kin in std::mem::take(&mut waiting).into_values() {
+                number += 1;
+                kin.sort_unstable_by_key(|(_, region)| *region);
+                let least = kin.iter().map(|(least, _)| *least).min();
+                let boxes = kin.into_iter().map(|(_, region)| region).collect();
+                heap.push(Open { least, number, boxes, together: true });
+            }
+        }
         let mut batch = Vec::with_capacity(BATCH);
         while batch.len() < BATCH {
             let Some(open) = heap.pop() else { break };
@@ -169,10 +192,14 @@ pub fn walk_apart<const N: usize, P: BoxProblem<N>>(
             for met in done.met {
                 best.learn(met);
             }
-            for region in done.rest {
+            let least = done.least.unwrap_or(Value { first: 0, second: 0, place: 0 });
+            for boxes in done.rest {
                 number += 1;
-                let least = Some(done.least.unwrap_or(Value { first: 0, second: 0, place: 0 }));
-                heap.push(Open { least, number, region });
+                let together = open.together;
+                heap.push(Open { least: Some(least), number, boxes, together });
+            }
+            if let Some((kin, region)) = done.waits {
+                waiting.entry(kin).or_default().push((least, region));
             }
         }
         peers.tell(&|| best.all());
@@ -183,7 +210,12 @@ pub fn walk_apart<const N: usize, P: BoxProblem<N>>(
     }
     let kept = best.all();
     closed.sort_unstable_by_key(|closed| closed.region);
-    let mut open: Vec<_> = heap.into_iter().map(|open| (open.region, open.least)).collect();
+    let each = heap.into_iter().flat_map(|open| {
+        let Open { least, boxes, .. } = open;
+        boxes.into_iter().map(move |region| (region, least))
+    });
+    let waiting = waiting.into_values().flatten().map(|(least, region)| (region, Some(least)));
+    let mut open: Vec<_> = each.chain(waiting).collect();
     open.sort_unstable();
     BoxWalk { kept, closed, open }
 }
@@ -192,9 +224,20 @@ pub fn walk_apart<const N: usize, P: BoxProblem<N>>(
 struct Step<const N: usize, F> {
     closed: Vec<Closed<N>>,
     met: Vec<Met<N, F>>,
-    /// What is to be looked at later, and what none of its points can beat.
-    rest: Vec<Region<N>>,
+    /// What is to be looked at later, boxes of the same together, and what none of its points can beat.
+    rest: Vec<Vec<Region<N>>>,
+    /// A box that is to be looked at with its kin, and who they are.
+    waits: Option<(u64, Region<N>)>,
     least: Option<Value>,
+}
+
+impl<const N: usize, F> Step<N, F> {
+    /// Closes all boxes, where there is a reason.
+    fn close(&mut self, boxes: &[Trimmed<N>], why: Option<Why>) -> bool {
+        let closed = why.map(|why| boxes.iter().map(move |one| Closed { region: one.region, why }));
+        self.closed.extend(closed.into_iter().flatten());
+        why.is_some()
+    }
 }
 
 /// A corner is evaluated where a guess comes so near to closing its box.
@@ -208,30 +251,36 @@ fn step<const N: usize, P: BoxProblem<N>>(
     open: &Open<N>,
     known: &Known<N, P::Found>,
 ) -> Step<N, P::Found> {
-    let mut step = Step { closed: Vec::new(), met: Vec::new(), rest: Vec::new(), least: None };
+    let (closed, met, rest) = (Vec::new(), Vec::new(), Vec::new());
+    let mut step = Step { closed, met, rest, waits: None, least: None };
     let worst = known.worst;
-    let shrunk = shrink(problem, open.region, worst, &mut step.closed);
-    let Some(Shrunk { mut region, mut inner, least: bound }) = shrunk else { return step };
-    let proved = problem.proved();
-    if let Some(point) = inner.only() {
-        // What the corner rules out need not be known exactly.
-        let has_law = proved.contains(&true);
-        if has_law && worst.is_some() && problem.corner(&inner, worst) == Corner::Beyond {
-            step.closed.extend(worst.map(|worst| Closed { region, why: Why::Corner(worst) }));
-            return step;
-        }
-        let why = match problem.evaluate(&point, worst) {
-            Evaluation::Found(value, found) => {
-                step.met.push(Met { point, value, found });
-                Why::Evaluated(value)
-            }
-            Evaluation::Beyond => Why::Beaten(worst.unwrap_or(bound)),
-            Evaluation::Nothing => Why::Nothing,
-        };
-        step.closed.push(Closed { region, why });
+    let mut kin = Vec::with_capacity(open.boxes.len());
+    let mut bound: Option<Value> = None;
+    for &region in &open.boxes {
+        let shrunk = shrink(problem, region, worst, &mut step.closed);
+        let Some(Shrunk { region, inner, least }) = shrunk else { continue };
+        bound = Some(bound.map_or(least, |bound| bound.min(least)));
+        kin.push(Trimmed { region, inner });
+    }
+    let Some(bound) = bound else { return step };
+    step.least = Some(open.least.map_or(bound, |inherited| inherited.max(bound)));
+    if let [Trimmed { region, inner }] = kin[..]
+        && let Some(point) = inner.only()
+    {
+        look_at(problem, (region, point), (worst, bound), &mut step);
         return step;
     }
-    if (0..N).all(|knob| proved[knob] || !inner.varies(knob)) {
+    let proved = problem.proved();
+    let has_law = |one: &Trimmed<N>| (0..N).all(|knob| proved[knob] || !one.inner.varies(knob));
+    if kin.iter().all(has_law) {
+        if let [one] = kin[..]
+            && !open.together
+            && let Some(others) = problem.kin(&one.inner.lo)
+        {
+            step.waits = Some((others, one.region));
+            return step;
+        }
+        let inner = inners(&kin);
         let is_expected = match known.both() {
             Some((like, worst)) => problem.guess(&inner, like, worst) >= EXPECTED,
             None => true,
@@ -242,29 +291,56 @@ fn step<const N: usize, P: BoxProblem<N>>(
                 Corner::Beyond => worst.map(Why::Corner),
                 Corner::Reached(_) => None,
             };
-            if let Some(why) = why {
-                step.closed.push(Closed { region, why });
+            if step.close(&kin, why) {
                 return step;
             }
         }
         if let Some(known) = known.both() {
-            let peeled = peel(problem, Peeled { region, inner }, known, &mut step.closed);
-            let Some(rest) = peeled else { return step };
-            Peeled { region, inner } = rest;
+            kin = peel(problem, kin, known, &mut step.closed);
         }
-        if problem.fits(&inner.hi) || worst.is_none() || open.number.is_multiple_of(PROBED) {
-            probe(problem, &inner, worst, &mut step.met);
+        let turn = open.number / PROBED % kin.len().max(1) as u64;
+        let Some(one) = kin.get(usize::try_from(turn).unwrap_or(0)) else { return step };
+        if problem.fits(&one.inner.hi) || worst.is_none() || open.number.is_multiple_of(PROBED) {
+            probe(problem, &one.inner, worst, &mut step.met);
         }
     }
-    if inner.only().is_some() {
-        step.rest.push(region);
-    } else {
-        let (knob, last) = plane(problem, &inner, bound, known);
-        let (low, high) = region.split(knob, last);
-        step.rest.extend([low, high]);
+    let regions: Vec<Region<N>> = kin.iter().map(|one| one.region).collect();
+    let inner = inners(&kin);
+    if matches!(inner[..], [one] if one.only().is_some()) {
+        step.rest.push(regions);
+        return step;
     }
-    step.least = Some(open.least.map_or(bound, |inherited| inherited.max(bound)));
+    let halves = match plane(problem, &inner, bound, known) {
+        Plane::Knob(knob, last) => [up_to(&regions, knob, last), from(&regions, knob, last + 1)],
+        Plane::Kin(first) => [regions[..first].to_vec(), regions[first..].to_vec()],
+    };
+    step.rest.extend(halves.into_iter().filter(|half| !half.is_empty()));
     step
+}
+
+/// Looks at a box of which only one point fits.
+fn look_at<const N: usize, P: BoxProblem<N>>(
+    problem: &P,
+    (region, point): (Region<N>, Point<N>),
+    (worst, bound): (Option<Value>, Value),
+    step: &mut Step<N, P::Found>,
+) {
+    // What the corner rules out need not be known exactly.
+    let has_law = problem.proved().contains(&true);
+    let corner = || problem.corner(&[Region::point(point)], worst);
+    if has_law && worst.is_some() && corner() == Corner::Beyond {
+        step.closed.extend(worst.map(|worst| Closed { region, why: Why::Corner(worst) }));
+        return;
+    }
+    let why = match problem.evaluate(&point, worst) {
+        Evaluation::Found(value, found) => {
+            step.met.push(Met { point, value, found });
+            Why::Evaluated(value)
+        }
+        Evaluation::Beyond => Why::Beaten(worst.unwrap_or(bound)),
+        Evaluation::Nothing => Why::Nothing,
+    };
+    step.closed.push(Closed { region, why });
 }
 
 /// Evaluates one point of a box that takes nearly all that is allowed: on the way from its least to

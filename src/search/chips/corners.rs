@@ -8,18 +8,21 @@ use super::ChipPoint;
 use super::ChipRegion;
 use super::setup::ChipSetup;
 use crate::hardware::chip::CHIP_KNOBS;
+use crate::hardware::chip::Kin;
 use crate::strategy::Corner;
 use crate::strategy::Reach;
 use crate::units::Time;
 
-/// The greatest corner of a box: a chip that has as much of every knob as any of the box, and as many lanes in
-/// all as the budget leaves to any of them.
+/// The greatest corner of boxes that are kin: a chip that has as much of every proved knob as any of them, any of
+/// their arrays, and as many lanes in all as the budget leaves to any of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Greatest {
-    /// The greatest place of every knob.
+    /// The greatest place of every proved knob; the arrays are those of one of the boxes.
     pub point: ChipPoint,
     /// Lanes of all vector cores together.
     pub lanes: u64,
+    /// The arrays of all boxes.
+    pub kin: Kin,
 }
 
 /// The places of vector cores and of their lanes among the knobs.
@@ -29,20 +32,38 @@ const LANES: usize = 4;
 impl Greatest {
     /// Of a single chip.
     pub fn of_point(setup: &ChipSetup, point: &ChipPoint) -> Self {
-        let value = |knob: usize| setup.grid.values(knob)[usize::from(point[knob])];
-        Self { point: *point, lanes: value(CORES).saturating_mul(value(LANES)) }
+        Self { point: *point, lanes: lanes(setup, point), kin: setup.kin(point) }
     }
 
-    /// Whether it has no more of any proved knob than another, nor more lanes in all.
+    /// Whether it has no more of any proved knob than another, nor more lanes in all, nor arrays that the other
+    /// does not have.
     pub fn is_within(&self, other: &Self) -> bool {
         let places = self.point.iter().zip(&other.point).zip(&CHIP_KNOBS);
         let mut proved = places.filter(|(_, knob)| knob.proved);
-        self.lanes <= other.lanes && proved.all(|((mine, others), _)| mine <= others)
+        self.lanes <= other.lanes
+            && self.kin.are_among(&other.kin)
+            && proved.all(|((mine, others), _)| mine <= others)
     }
 
-    /// Of a box, where `fits` tells what keeps within the budget: more cores or lanes never do where fewer do
-    /// not, nor does more of anything else.
-    pub fn of(setup: &ChipSetup, region: &ChipRegion, fits: impl Fn(&ChipPoint) -> bool) -> Self {
+    /// Of boxes that are kin, at least one, where `fits` tells what keeps within the budget.
+    pub fn of(setup: &ChipSetup, boxes: &[ChipRegion], fits: impl Fn(&ChipPoint) -> bool) -> Self {
+        let each = boxes.iter().map(|region| Self::of_box(setup, region, &fits));
+        let both = |one: Self, other: Self| Self {
+            point: std::array::from_fn(|knob| {
+                if CHIP_KNOBS[knob].proved {
+                    one.point[knob].max(other.point[knob])
+                } else {
+                    one.point[knob]
+                }
+            }),
+            lanes: one.lanes.max(other.lanes),
+            kin: one.kin.with(other.kin).expect("boxes that are kin have arrays of one class"),
+        };
+        each.reduce(both).expect("there is at least one box")
+    }
+
+    /// Of a box: more cores or lanes never keep within the budget where fewer do not, nor does more of anything else.
+    fn of_box(setup: &ChipSetup, region: &ChipRegion, fits: impl Fn(&ChipPoint) -> bool) -> Self {
         let mut most = 0;
         let mut point = region.lo;
         // From the fewest cores of the most lanes on: with more cores only fewer lanes fit.
@@ -52,10 +73,16 @@ impl Greatest {
             while point[LANES] > region.lo[LANES] && !fits(&point) {
                 point[LANES] -= 1;
             }
-            most = most.max(Self::of_point(setup, &point).lanes);
+            most = most.max(lanes(setup, &point));
         }
-        Self { point: region.hi, lanes: most }
+        Self { point: region.hi, lanes: most, kin: setup.kin(&region.lo) }
     }
+}
+
+/// Lanes of all vector cores of a chip.
+fn lanes(setup: &ChipSetup, point: &ChipPoint) -> u64 {
+    let value = |knob: usize| setup.grid.values(knob)[usize::from(point[knob])];
+    value(CORES).saturating_mul(value(LANES))
 }
 
 /// What is known of how long the greatest corner of a box takes at the least.

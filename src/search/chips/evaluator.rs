@@ -277,7 +277,7 @@ impl<'a> ChipEvaluator<'a> {
             return Some(*known);
         }
         // What does not read as one is found again.
-        let recalled = self.memory.recall(&Self::corner_key(model, greatest))?;
+        let recalled = self.memory.recall(&self.corner_key(model, greatest))?;
         let recalled: KnownCorner = serde_json::from_str(recalled).ok()?;
         Some(*lock().entry((model, *greatest)).or_insert(recalled))
     }
@@ -288,7 +288,7 @@ impl<'a> ChipEvaluator<'a> {
         learn(known);
         let fact = serde_json::to_string(known).expect("plain figures can be written");
         // While nobody else may learn of it: the last word is what is kept.
-        self.memory.remember(&Self::corner_key(model, greatest), &fact);
+        self.memory.remember(&self.corner_key(model, greatest), &fact);
     }
 
     /// Takes up how a chip trains all models.
@@ -313,11 +313,16 @@ impl<'a> ChipEvaluator<'a> {
         })
     }
 
-    /// The chip of a greatest corner, which stands for chips with as many lanes at the most.
+    /// The chip of a greatest corner, which stands for chips with any of its arrays and with as many lanes at the
+    /// most; `None` where no such chip can hold a tile.
     fn greatest_chip(&self, greatest: &Greatest) -> Option<Accelerator> {
         let fed_alike = self.setup.physics.vector_local.is_none();
         let most = MostLanes { lanes: greatest.lanes, fed_alike };
-        Some(self.chip(&greatest.point)?.with_most_lanes(most))
+        let each = self.setup.with_each(greatest.kin, &greatest.point).into_iter();
+        let mut each = each.filter_map(|point| self.chip(&point));
+        let first = each.next()?;
+        let others: Vec<Accelerator> = each.collect();
+        Some(first.with_arrays_of(&others).with_most_lanes(most))
     }
 
     /// About how long a model takes on the greatest chip of a box, from how it trains on one that is known.
@@ -439,7 +444,7 @@ impl<'a> ChipEvaluator<'a> {
         let step = corners.len().div_ceil(SAMPLE).max(1);
         for ((model, greatest), known) in corners.iter().step_by(step) {
             if !known.is_found(|limit| self.find_reach(*model, greatest, limit)) {
-                return Err(Self::corner_key(*model, greatest));
+                return Err(self.corner_key(*model, greatest));
             }
         }
         Ok(())
@@ -461,8 +466,10 @@ impl<'a> ChipEvaluator<'a> {
     }
 
     /// Under what a journal keeps what is known of a corner.
-    fn corner_key(model: usize, greatest: &Greatest) -> String {
-        format!("{CORNER}{}/{}", Self::key(model, &greatest.point), greatest.lanes)
+    fn corner_key(&self, model: usize, greatest: &Greatest) -> String {
+        let each = self.setup.with_each(greatest.kin, &greatest.point);
+        let each: Vec<String> = each.iter().map(|point| Self::key(model, point)).collect();
+        format!("{CORNER}{}/{}", each.join("+"), greatest.lanes)
     }
 
     /// Under what a journal keeps a fact.
@@ -485,8 +492,9 @@ impl Ground {
         });
         let trainings: Vec<Training> = trainings.collect::<Result<_, _>>()?;
         let [widths, depths] = [1, 2].map(|knob| setup.grid.values(knob));
-        let arrays: Vec<(u64, u64)> =
-            widths.iter().flat_map(|&w| depths.iter().map(move |&d| (w, d))).collect();
+        let arrays = widths.iter().flat_map(|&w| depths.iter().map(move |&d| (w, d)));
+        // And what stands for arrays of several kinds (`Accelerator::rooflines`).
+        let arrays: Vec<(u64, u64)> = arrays.chain([(1, 1)]).collect();
         let sketch =
             |training| SpaceBound::new(&terms, training, arrays.clone(), &Vec::<Bytes>::new());
         Ok(Self {

@@ -42,22 +42,22 @@ impl FrontProblem<N_CHIP_KNOBS> for ByObjective<'_> {
 
     fn corner_where(
         &self,
-        region: &ChipRegion,
+        boxes: &[ChipRegion],
         limit: Option<Value>,
         fits: &dyn Fn(&ChipPoint) -> bool,
     ) -> Corner {
-        let Some(least) = self.least(&region.lo) else { return Corner::Nothing };
-        self.corner_taking(&Greatest::of(self.evaluator.setup, region, fits), least, limit)
+        let Some(least) = self.least_of(boxes) else { return Corner::Nothing };
+        self.corner_taking(&Greatest::of(self.evaluator.setup, boxes, fits), least, limit)
     }
 
     fn guess_where(
         &self,
-        region: &ChipRegion,
+        boxes: &[ChipRegion],
         (like, worst): (&KeptChip, Value),
         fits: &dyn Fn(&ChipPoint) -> bool,
     ) -> f64 {
-        let Some(least) = self.least(&region.lo) else { return f64::INFINITY };
-        let greatest = Greatest::of(self.evaluator.setup, region, fits);
+        let Some(least) = self.least_of(boxes) else { return f64::INFINITY };
+        let greatest = Greatest::of(self.evaluator.setup, boxes, fits);
         self.guess_taking(&greatest, least, like) / (worst.first as f64).max(1.0)
     }
 }

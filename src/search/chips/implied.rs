@@ -1,7 +1,7 @@
-//! What corners say of corners that have more or less of the proved knobs.
+//! What corners say of corners that have more or less of the proved knobs, and more or fewer kin.
 //!
-//! Where everything is slower than a limit on the greatest chip of a box, it is on every chip with no more of any
-//! proved knob (docs/search.md, the corner), and so for every box whose greatest chip is one of these. Where a chip
+//! Where everything is slower than a limit on the greatest chip of boxes, it is on every chip with no more of any
+//! proved knob (docs/search.md, the corner), and so for all boxes whose greatest chip is one of these. Where a chip
 //! reaches a limit, so does one that has more, unless a schedule was not proved: then a box is divided that might have
 //! been closed, which is no harm.
 
@@ -11,8 +11,6 @@ use std::sync::PoisonError;
 use std::sync::RwLock;
 
 use super::corners::Greatest;
-use crate::hardware::chip::CHIP_KNOBS;
-use crate::hardware::chip::N_CHIP_KNOBS;
 use crate::strategy::Reach;
 use crate::units::Time;
 
@@ -24,8 +22,8 @@ struct Answered {
     reach: Reach,
 }
 
-/// A model, and the places of all knobs that have no law; those that have one are at none.
-type Slice = (usize, [u16; N_CHIP_KNOBS]);
+/// A model, and the class of arrays.
+type Slice = (usize, u64);
 
 /// Answers that speak for other corners too.
 ///
@@ -41,7 +39,7 @@ impl Implied {
     /// Whether a corner may take at most `limit`, where what has settled tells.
     pub(super) fn within(&self, model: usize, greatest: &Greatest, limit: Time) -> Option<Reach> {
         let settled = self.settled.read().unwrap_or_else(PoisonError::into_inner);
-        let mut each = settled.get(&slice(model, greatest))?.iter();
+        let mut each = settled.get(&(model, greatest.kin.class()))?.iter();
         each.find_map(|known| known.says(greatest, limit))
     }
 
@@ -49,7 +47,7 @@ impl Implied {
     pub(super) fn learn(&self, model: usize, greatest: &Greatest, limit: Time, reach: Reach) {
         let answered = Answered { greatest: *greatest, limit, reach };
         let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
-        fresh.push((slice(model, greatest), answered));
+        fresh.push(((model, greatest.kin.class()), answered));
     }
 
     /// Lets what was learned be heard.
@@ -95,11 +93,6 @@ impl Answered {
             }
         }
     }
-}
-
-fn slice(model: usize, greatest: &Greatest) -> Slice {
-    let place = |knob: usize| if CHIP_KNOBS[knob].proved { 0 } else { greatest.point[knob] };
-    (model, std::array::from_fn(place))
 }
 
 #[cfg(test)]

@@ -63,6 +63,11 @@ impl Nearly<'_> {
         }))
     }
 
+    /// What no chip of boxes takes less of.
+    fn least_figure(&self, boxes: &[ChipRegion]) -> Option<u128> {
+        boxes.iter().filter_map(|region| self.figure(&region.lo)).min()
+    }
+
     /// The value of a chip that was evaluated by the objective before.
     pub fn evaluated(&self, point: &ChipPoint) -> Option<Value> {
         match self.evaluate(point, None) {
@@ -94,8 +99,8 @@ impl BoxProblem<N_CHIP_KNOBS> for Nearly<'_> {
         self.value(self.figure(&region.lo)?, self.objective.bound(region)?)
     }
 
-    fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
-        let Some(figure) = self.figure(&region.lo) else { return Corner::Nothing };
+    fn corner(&self, boxes: &[ChipRegion], limit: Option<Value>) -> Corner {
+        let Some(figure) = self.least_figure(boxes) else { return Corner::Nothing };
         let reached = |worth: Value| {
             Corner::Reached(Value { first: figure, second: worth.first, place: worth.place })
         };
@@ -103,30 +108,31 @@ impl BoxProblem<N_CHIP_KNOBS> for Nearly<'_> {
             Some(limit) if figure > limit.first => Corner::Beyond,
             // What takes as much as what is known has to be worth more, or as much and come first.
             Some(limit) if figure == limit.first => {
-                let as_much = u128::from(self.place(&region.lo) < limit.place);
+                let first = boxes.iter().map(|region| self.place(&region.lo)).min();
+                let as_much = u128::from(first.is_some_and(|first| first < limit.place));
                 let worse = limit.second.saturating_add(as_much).min(self.limit.saturating_add(1));
                 let worth = Value { first: worse, second: 0, place: 0 };
-                match self.objective.corner(region, Some(worth)) {
+                match self.objective.corner(boxes, Some(worth)) {
                     Corner::Reached(worth) => reached(worth),
                     Corner::Beyond => Corner::Beyond,
                     Corner::Nothing => Corner::Nothing,
                 }
             }
-            _ => match self.objective.corner(region, Some(self.asked())) {
+            _ => match self.objective.corner(boxes, Some(self.asked())) {
                 Corner::Reached(worth) => reached(worth),
                 Corner::Beyond | Corner::Nothing => Corner::Nothing,
             },
         }
     }
 
-    fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
-        match self.figure(&region.lo) {
+    fn guess(&self, boxes: &[ChipRegion], like: &KeptChip, worst: Value) -> f64 {
+        match self.least_figure(boxes) {
             Some(figure) if figure < worst.first => {
-                self.objective.guess(region, like, self.asked())
+                self.objective.guess(boxes, like, self.asked())
             }
             Some(figure) if figure == worst.first => {
                 let asked = Value { first: worst.second.min(self.limit), ..self.asked() };
-                self.objective.guess(region, like, asked)
+                self.objective.guess(boxes, like, asked)
             }
             _ => f64::INFINITY,
         }

@@ -54,9 +54,14 @@ impl ByObjective<'_> {
         Value { first: merit.value, second: merit.area, place: least.place }
     }
 
-    /// The greatest corner of a box under the budget of the request.
-    fn greatest(&self, region: &ChipRegion) -> Greatest {
-        Greatest::of(self.evaluator.setup, region, |point| self.fits(point))
+    /// What no chip of boxes takes less of, and before which none of them stands; `None` where none can be made.
+    pub(super) fn least_of(&self, boxes: &[ChipRegion]) -> Option<Least> {
+        boxes.iter().filter_map(|region| self.least(&region.lo)).reduce(Least::min)
+    }
+
+    /// The greatest corner of boxes under the budget of the request.
+    fn greatest(&self, boxes: &[ChipRegion]) -> Greatest {
+        Greatest::of(self.evaluator.setup, boxes, |point| self.fits(point))
     }
 
     /// Whether corners bound boxes.
@@ -133,10 +138,12 @@ impl ByObjective<'_> {
         Some(self.value(&standings, least, Certainty::Bound))
     }
 
-    /// What the greatest corner says of a box, where the least chip takes so much.
+    /// What the greatest corner says of boxes, where the least chip takes so much.
     pub fn corner_taking(&self, greatest: &Greatest, least: Least, limit: Option<Value>) -> Corner {
         // What the greatest chip itself draws says nothing of smaller ones.
-        let Some(mut standings) = self.fastest(&greatest.point) else { return Corner::Nothing };
+        let each = self.evaluator.setup.with_each(greatest.kin, &greatest.point);
+        let each = each.iter().filter_map(|point| self.fastest(point));
+        let Some(mut standings) = each.reduce(faster) else { return Corner::Nothing };
         let limit = limit.map(|limit| better_than(limit, least));
         for (at, &model) in self.models.iter().enumerate() {
             let longest = limit.map_or(Time(u64::MAX), |limit| {
@@ -195,13 +202,36 @@ impl ByObjective<'_> {
     }
 }
 
-/// The least chip of a box: what none of its chips takes less of, and before which none of them stands.
+/// The least chip of boxes: what none of their chips takes less of, and before which none of them stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Least {
     /// What it takes.
     pub taken: Footprint,
     /// How many chips of the grid come before it.
     pub place: u128,
+}
+
+impl Least {
+    /// Each figure of the lesser of two.
+    pub(super) fn min(self, other: Self) -> Self {
+        let (one, two) = (self.taken, other.taken);
+        Self {
+            taken: Footprint {
+                area: one.area.min(two.area),
+                cents: one.cents.min(two.cents),
+                grams: one.grams.min(two.grams),
+            },
+            place: self.place.min(other.place),
+        }
+    }
+}
+
+/// The least time of each model on either of two chips.
+fn faster(mut one: Vec<Standing>, other: Vec<Standing>) -> Vec<Standing> {
+    for (mine, others) in one.iter_mut().zip(other) {
+        mine.time = mine.time.min(others.time);
+    }
+    one
 }
 
 /// The worst first figure with which a chip of a box with such a least one may be better than a limit: of equals
@@ -250,14 +280,18 @@ impl BoxProblem<N_CHIP_KNOBS> for ByObjective<'_> {
         self.bound_taking(region, self.least(&region.lo)?)
     }
 
-    fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
-        let Some(least) = self.least(&region.lo) else { return Corner::Nothing };
-        self.corner_taking(&self.greatest(region), least, limit)
+    fn kin(&self, point: &ChipPoint) -> Option<u64> {
+        self.corners().then(|| self.evaluator.setup.kin(point).class())
     }
 
-    fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
-        let Some(least) = self.least(&region.lo) else { return f64::INFINITY };
-        self.guess_taking(&self.greatest(region), least, like) / (worst.first as f64).max(1.0)
+    fn corner(&self, boxes: &[ChipRegion], limit: Option<Value>) -> Corner {
+        let Some(least) = self.least_of(boxes) else { return Corner::Nothing };
+        self.corner_taking(&self.greatest(boxes), least, limit)
+    }
+
+    fn guess(&self, boxes: &[ChipRegion], like: &KeptChip, worst: Value) -> f64 {
+        let Some(least) = self.least_of(boxes) else { return f64::INFINITY };
+        self.guess_taking(&self.greatest(boxes), least, like) / (worst.first as f64).max(1.0)
     }
 
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {

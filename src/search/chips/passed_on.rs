@@ -15,6 +15,9 @@ macro_rules! passed_on {
         fn blind(&self) -> [bool; crate::hardware::chip::N_CHIP_KNOBS] {
             self.objective.blind()
         }
+        fn kin(&self, point: &super::ChipPoint) -> Option<u64> {
+            self.objective.kin(point)
+        }
         fn settle(&self) {
             self.objective.settle();
         }

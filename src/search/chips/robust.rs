@@ -151,8 +151,12 @@ pub struct Reassumed<'a> {
 }
 
 impl Reassumed<'_> {
-    fn greatest(&self, region: &ChipRegion) -> Greatest {
-        Greatest::of(self.setup, region, |point| self.fits(point))
+    fn greatest(&self, boxes: &[ChipRegion]) -> Greatest {
+        Greatest::of(self.setup, boxes, |point| self.fits(point))
+    }
+
+    fn least_of(&self, boxes: &[ChipRegion]) -> Option<Least> {
+        boxes.iter().filter_map(|region| self.least(&region.lo)).reduce(Least::min)
     }
 
     fn least(&self, point: &ChipPoint) -> Option<Least> {
@@ -172,15 +176,15 @@ impl BoxProblem<N_CHIP_KNOBS> for Reassumed<'_> {
     fn bound(&self, region: &ChipRegion) -> Option<Value> {
         self.objective.bound_taking(region, self.least(&region.lo)?)
     }
-    fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
-        match self.least(&region.lo) {
-            Some(least) => self.objective.corner_taking(&self.greatest(region), least, limit),
+    fn corner(&self, boxes: &[ChipRegion], limit: Option<Value>) -> Corner {
+        match self.least_of(boxes) {
+            Some(least) => self.objective.corner_taking(&self.greatest(boxes), least, limit),
             None => Corner::Nothing,
         }
     }
-    fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
-        let Some(least) = self.least(&region.lo) else { return f64::INFINITY };
-        self.objective.guess_taking(&self.greatest(region), least, like)
+    fn guess(&self, boxes: &[ChipRegion], like: &KeptChip, worst: Value) -> f64 {
+        let Some(least) = self.least_of(boxes) else { return f64::INFINITY };
+        self.objective.guess_taking(&self.greatest(boxes), least, like)
             / (worst.first as f64).max(1.0)
     }
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {

@@ -1,5 +1,7 @@
 //! A request over chips made ready: the grid, the base of all physics, the models.
 
+use std::sync::Arc;
+
 use crate::hardware::Physics;
 use crate::hardware::chip::CHIP_KNOBS;
 use crate::hardware::chip::Carbon;
@@ -7,7 +9,9 @@ use crate::hardware::chip::ChipFigures;
 use crate::hardware::chip::ChipGrid;
 use crate::hardware::chip::ChipKnobs;
 use crate::hardware::chip::ChipSpace;
+use crate::hardware::chip::Classes;
 use crate::hardware::chip::DieLot;
+use crate::hardware::chip::Kin;
 use crate::hardware::chip::LinkTier;
 use crate::hardware::chip::OverBudget;
 use crate::hardware::chip::Ownership;
@@ -37,6 +41,8 @@ pub struct ChipSetup {
     pub grid: ChipGrid,
     /// The network of every value of the links.
     networks: Vec<Network>,
+    /// Arrays that are alike.
+    classes: Arc<Classes>,
 }
 
 /// Why a request over chips makes no sense before anything is searched.
@@ -95,7 +101,17 @@ impl ChipSetup {
             links.map(|&links| request.space.network.of(links, request.devices, latency));
         let networks = networks.collect::<Result<_, _>>();
         let networks = networks.map_err(|reason| NoChip::Network(reason.to_string()))?;
-        Ok(Self { request, models, physics, grid, networks })
+        Ok(Self { request, models, physics, grid, networks, classes: Arc::default() })
+    }
+
+    /// The arrays of the chip at a point, as some of those that are alike.
+    pub fn kin(&self, point: &ChipPoint) -> Kin {
+        self.classes.of(&self.grid, point)
+    }
+
+    /// A point with each of these arrays.
+    pub fn with_each(&self, kin: Kin, point: &ChipPoint) -> Vec<ChipPoint> {
+        self.classes.each(&self.grid, kin, point)
     }
 
     /// The chip at a point.

@@ -186,8 +186,8 @@ pub struct WithBudget<'a> {
 }
 
 impl WithBudget<'_> {
-    fn greatest(&self, region: &ChipRegion) -> Greatest {
-        Greatest::of(self.objective.evaluator.setup, region, |point| self.fits(point))
+    fn greatest(&self, boxes: &[ChipRegion]) -> Greatest {
+        Greatest::of(self.objective.evaluator.setup, boxes, |point| self.fits(point))
     }
 }
 
@@ -201,15 +201,15 @@ impl BoxProblem<N_CHIP_KNOBS> for WithBudget<'_> {
     fn bound(&self, region: &ChipRegion) -> Option<Value> {
         self.objective.bound(region)
     }
-    fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
-        match self.objective.least(&region.lo) {
-            Some(least) => self.objective.corner_taking(&self.greatest(region), least, limit),
+    fn corner(&self, boxes: &[ChipRegion], limit: Option<Value>) -> Corner {
+        match self.objective.least_of(boxes) {
+            Some(least) => self.objective.corner_taking(&self.greatest(boxes), least, limit),
             None => Corner::Nothing,
         }
     }
-    fn guess(&self, region: &ChipRegion, like: &KeptChip, worst: Value) -> f64 {
-        let Some(least) = self.objective.least(&region.lo) else { return f64::INFINITY };
-        let guess = self.objective.guess_taking(&self.greatest(region), least, like);
+    fn guess(&self, boxes: &[ChipRegion], like: &KeptChip, worst: Value) -> f64 {
+        let Some(least) = self.objective.least_of(boxes) else { return f64::INFINITY };
+        let guess = self.objective.guess_taking(&self.greatest(boxes), least, like);
         guess / (worst.first as f64).max(1.0)
     }
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
@@ -237,14 +237,14 @@ impl BoxProblem<N_CHIP_KNOBS> for NoWorse<'_> {
     fn bound(&self, region: &ChipRegion) -> Option<Value> {
         self.objective.bound(region).filter(|value| value.first <= self.limit)
     }
-    fn corner(&self, region: &ChipRegion, _: Option<Value>) -> Corner {
-        match self.objective.corner(region, Some(self.asked())) {
+    fn corner(&self, boxes: &[ChipRegion], _: Option<Value>) -> Corner {
+        match self.objective.corner(boxes, Some(self.asked())) {
             Corner::Reached(value) => Corner::Reached(value),
             Corner::Beyond | Corner::Nothing => Corner::Nothing,
         }
     }
-    fn guess(&self, region: &ChipRegion, like: &KeptChip, _: Value) -> f64 {
-        self.objective.guess(region, like, self.asked())
+    fn guess(&self, boxes: &[ChipRegion], like: &KeptChip, _: Value) -> f64 {
+        self.objective.guess(boxes, like, self.asked())
     }
     fn evaluate(&self, point: &ChipPoint, _: Option<Value>) -> Evaluation<Vec<Chosen>> {
         match self.objective.evaluate(point, Some(self.asked())) {

@@ -189,11 +189,11 @@ impl BoxProblem<N_DESIGN_KNOBS> for AtHbm<'_> {
     }
 
     /// Nothing is proved along any knob, so that nobody asks.
-    fn corner(&self, _: &DesignRegion, _: Option<Value>) -> Corner {
+    fn corner(&self, _: &[DesignRegion], _: Option<Value>) -> Corner {
         Corner::Reached(Value { first: 0, second: 0, place: 0 })
     }
 
-    fn guess(&self, _: &DesignRegion, _: &Kept<N_DESIGN_KNOBS, ()>, _: Value) -> f64 {
+    fn guess(&self, _: &[DesignRegion], _: &Kept<N_DESIGN_KNOBS, ()>, _: Value) -> f64 {
         0.0
     }
 
