@@ -1,5 +1,6 @@
 //! Estimates, each computed once, when first asked for, by whichever thread asks.
 
+mod alike;
 mod fastest;
 mod least;
 

@@ -359,7 +359,8 @@ impl Accelerator {
     /// The sides of the arrays and how many of them work side by side, for rooflines: where a bound speaks for
     /// several kinds of arrays, as if each multiply-accumulator of those that have most of them were an array.
     pub fn rooflines(&self) -> ((u64, u64), u64) {
-        let macs = |spec: &CoreSpec| spec.count.saturating_mul(spec.width.saturating_mul(spec.depth));
+        let macs =
+            |spec: &CoreSpec| spec.count.saturating_mul(spec.width.saturating_mul(spec.depth));
         match self.instead.iter().map(|[tensor, _]| macs(tensor)).max() {
             None => ((self.design.width, self.design.depth), self.design.tensor_cores),
             Some(most) => ((1, 1), most.max(macs(&self.tensor))),

@@ -11,6 +11,7 @@ use super::Map;
 use super::N_SHARDS;
 use super::SCRATCH;
 use super::UNBOUNDED;
+use super::alike::AlikeTable;
 use crate::estimate::tensor_core::Fastest;
 use crate::estimate::tensor_core::Lead;
 use crate::estimate::tensor_core::fastest;
@@ -35,6 +36,8 @@ pub(super) struct FastestTable {
     compute: Vec<RwLock<Map<Key, u64>>>,
     /// The least bytes through off-chip memory.
     carried: Vec<RwLock<Map<Key, u64>>>,
+    /// The same of several kinds of arrays.
+    pub(super) alike: AlikeTable,
 }
 
 /// What is known of a matmul on cores of one kind beside one global buffer.
@@ -74,11 +77,12 @@ impl Default for FastestTable {
             shards: (0..N_SHARDS).map(|_| RwLock::default()).collect(),
             compute: (0..N_SHARDS).map(|_| RwLock::default()).collect(),
             carried: (0..N_SHARDS).map(|_| RwLock::default()).collect(),
+            alike: AlikeTable::default(),
         }
     }
 }
 
-const LOST: &str = "no thread panics while it holds the lock";
+pub(super) const LOST: &str = "no thread panics while it holds the lock";
 
 impl FastestTable {
     /// The fastest mapping beside memory that is never waited for; `None` where there is none.
@@ -195,7 +199,12 @@ impl FastestTable {
     }
 
     fn key(&self, matmul: &Matmul, homes: Homes, spec: &CoreSpec) -> Key {
-        (self.shapes.number(&(*matmul, homes)), self.specs.number(spec))
+        (self.shape(matmul, homes), self.specs.number(spec))
+    }
+
+    /// The number of a matmul.
+    pub(super) fn shape(&self, matmul: &Matmul, homes: Homes) -> u32 {
+        self.shapes.number(&(*matmul, homes))
     }
 
     fn place(
@@ -209,7 +218,7 @@ impl FastestTable {
     }
 }
 
-fn shard_of(key: Key) -> usize {
+pub(super) fn shard_of(key: Key) -> usize {
     (key.0.wrapping_mul(31).wrapping_add(key.1)) as usize % N_SHARDS
 }
 
@@ -218,7 +227,7 @@ const PORT: Port = Port { read: 1, write: 1 };
 
 /// A spec without all that decides no cycles but those of off-chip memory, which is never waited for. Laid on
 /// its side an array does the same: what was along its width goes along its depth.
-fn timeless(spec: &CoreSpec) -> CoreSpec {
+pub(super) fn timeless(spec: &CoreSpec) -> CoreSpec {
     CoreSpec {
         width: spec.width.max(spec.depth),
         depth: spec.width.min(spec.depth),
@@ -234,13 +243,17 @@ fn search(product: (&Matmul, Homes), spec: &CoreSpec, lead: Lead) -> Option<Fast
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::model::op::Home;
 
-    fn spec((count, side): (u64, (u64, u64)), buffer: (u64, u64), memory: (u64, u64)) -> CoreSpec {
+    pub(in super::super) fn spec(
+        (count, side): (u64, (u64, u64)),
+        buffer: (u64, u64),
+        memory: (u64, u64),
+    ) -> CoreSpec {
         CoreSpec {
             count,
             width: side.0,

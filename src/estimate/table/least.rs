@@ -14,7 +14,6 @@ use super::matmul_reaches;
 use super::operation_cycles;
 use crate::estimate::TooLarge;
 use crate::estimate::collective;
-use crate::estimate::tensor_core::Fastest;
 use crate::estimate::vector_core;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
@@ -68,19 +67,6 @@ struct LeastProduct {
     glb_written: u64,
 }
 
-impl LeastProduct {
-    /// Each figure of the lesser of two.
-    fn min(self, other: Self) -> Self {
-        Self {
-            on_chip: self.on_chip.min(other.on_chip),
-            exceeded: self.exceeded.min(other.exceeded),
-            hbm: self.hbm.min(other.hbm),
-            glb_read: self.glb_read.min(other.glb_read),
-            glb_written: self.glb_written.min(other.glb_written),
-        }
-    }
-}
-
 impl LeastEstimate {
     const NOTHING: Self = Self {
         time: Time::ZERO,
@@ -120,11 +106,8 @@ impl EstimateTable {
                 let reached = chip.efficiency();
                 let arrays = matmul_reaches(*numbers, *homes, *grouped, reached);
                 let reached = [arrays, reached.memory];
-                let each = chip.each_tensor_in(*numbers, cores);
-                let each = each.filter_map(|spec| {
-                    self.least_product((matmul, *homes), &spec, reached, closeness)
-                });
-                (each.reduce(LeastProduct::min), fused)
+                let specs: Vec<CoreSpec> = chip.each_tensor_in(*numbers, cores).collect();
+                (self.least_product((matmul, *homes), &specs, reached, closeness), fused)
             }
             Work::Opaque { flops } => {
                 let each = chip.each_tensor_in(Numbers::Bf16, cores);
@@ -145,27 +128,23 @@ impl EstimateTable {
     fn least_product(
         &self,
         (matmul, homes): (&Matmul, Homes),
-        spec: &CoreSpec,
+        specs: &[CoreSpec],
         [arrays, memory]: [u16; 2],
         closeness: Closeness,
     ) -> Option<LeastProduct> {
         if macs(matmul)? > LARGEST_MATMUL {
             return None;
         }
-        let apart = || {
-            let Fastest { cycles, least_carried, .. } =
-                self.fastest.unbounded(matmul, homes, spec)?;
-            Some((cycles, least_carried))
-        };
+        let apart = || self.fastest.unbounded_of(matmul, homes, specs);
         let ((cycles, least_carried), together) = match closeness {
-            Closeness::Sketched => (self.fastest.floor(matmul, homes, spec)?, 0),
+            Closeness::Sketched => (self.fastest.floor_of(matmul, homes, specs)?, 0),
             Closeness::Apart => (apart()?, 0),
             Closeness::Together => {
-                (apart()?, self.fastest.cycles(matmul, homes, spec)?.saturating_sub(1))
+                (apart()?, self.fastest.cycles_of(matmul, homes, specs)?.saturating_sub(1))
             }
         };
         let exceeded = u128::from(together) * 1000 / u128::from(arrays.max(memory).max(1));
-        let [a, b, out] = operands(matmul, spec.element_bytes)?;
+        let [a, b, out] = operands(matmul, specs.first()?.element_bytes)?;
         let crossing = |home: Home, bytes: u64| if home == Home::Hbm { bytes } else { 0 };
         Some(LeastProduct {
             on_chip: slowed(cycles, arrays)?,

@@ -69,7 +69,12 @@ impl Classes {
     }
 
     /// A point with each of these arrays.
-    pub fn each(&self, grid: &ChipGrid, kin: Kin, point: &[u16; N_CHIP_KNOBS]) -> Vec<[u16; N_CHIP_KNOBS]> {
+    pub fn each(
+        &self,
+        grid: &ChipGrid,
+        kin: Kin,
+        point: &[u16; N_CHIP_KNOBS],
+    ) -> Vec<[u16; N_CHIP_KNOBS]> {
         let listed = self.listed(grid, kin.class >> 32);
         let first = usize::try_from(kin.class & u64::from(u32::MAX)).unwrap_or(0) * MOST;
         let members = (0..MOST).filter(|bit| kin.members >> bit & 1 == 1);

@@ -74,7 +74,11 @@ impl Grid {
     }
 
     fn value(&self, time: u128, least: &Point<N>) -> Value {
-        self.value_of(time, self.place(least), [Self::area, Self::cost].map(|of| of(self.knobs(least))))
+        self.value_of(
+            time,
+            self.place(least),
+            [Self::area, Self::cost].map(|of| of(self.knobs(least))),
+        )
     }
 
     fn value_of(&self, time: u128, place: u128, [area, cost]: [u128; 2]) -> Value {

@@ -127,9 +127,7 @@ impl BoxProblem<N_CHIP_KNOBS> for Nearly<'_> {
 
     fn guess(&self, boxes: &[ChipRegion], like: &KeptChip, worst: Value) -> f64 {
         match self.least_figure(boxes) {
-            Some(figure) if figure < worst.first => {
-                self.objective.guess(boxes, like, self.asked())
-            }
+            Some(figure) if figure < worst.first => self.objective.guess(boxes, like, self.asked()),
             Some(figure) if figure == worst.first => {
                 let asked = Value { first: worst.second.min(self.limit), ..self.asked() };
                 self.objective.guess(boxes, like, asked)
