@@ -120,6 +120,8 @@ pub(super) struct Searched {
     pub best: Option<Candidate>,
     /// Ticks that no layout outside a declared family can beat.
     pub open: Option<u128>,
+    /// Which of the variants the best is one of.
+    pub of: Option<usize>,
 }
 
 /// Divisions timed on one chip, each when first asked for; `None` where an operator is too large to
@@ -166,7 +168,7 @@ impl Planner<'_> {
         }
         let mut timed = TimedDivisions::new();
         let on = (chip, bound);
-        let Searched { best, open } = self.search(on, &variants, &mut timed, limit);
+        let Searched { best, open, .. } = self.search(on, &variants, &mut timed, limit);
         let Some(Candidate { score, found }) = best else {
             let Some(limit) = limit else { return Within::Nothing };
             // Schedules that are not proved might be shorter: then only the whole search tells.
@@ -193,9 +195,8 @@ impl Planner<'_> {
 
     /// The bounds of one chip alone.
     pub fn bound_on(&self, chip: &Accelerator) -> SpaceBound {
-        let design = chip.design();
-        let arrays = vec![(design.width, design.depth)];
-        SpaceBound::new(self.terms, self.training, arrays, &[design.hbm])
+        let arrays = vec![chip.rooflines().0];
+        SpaceBound::new(self.terms, self.training, arrays, &[chip.design().hbm])
     }
 
     /// What memory asks of one division on a chip: its profile, in which nothing takes time, and the

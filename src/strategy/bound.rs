@@ -86,6 +86,16 @@ pub struct Variant {
     place: usize,
 }
 
+/// What a variant is called on every chip: its division, what replicas exchange inside layers, what is computed again.
+pub type VariantName = (usize, Option<Sharded>, Recompute);
+
+impl Variant {
+    /// What it is called on every chip.
+    pub fn name(&self) -> VariantName {
+        (self.division, self.sharded, self.recompute)
+    }
+}
+
 /// Which figures a bound is asked for: energy takes longer, and few objectives need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figures {

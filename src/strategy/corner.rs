@@ -6,10 +6,14 @@
 //! corner counts each of these at its least, so that its time bounds a whole box of chips by its
 //! largest, built or not (docs/search.md, the laws).
 
+use std::collections::BTreeSet;
+
 use super::Figures;
 use super::Planner;
 use super::SpaceBound;
 use super::Terms;
+use super::Variant;
+use super::VariantName;
 use super::best::Candidate;
 use super::best::Timed;
 use super::best::TimedDivisions;
@@ -49,11 +53,33 @@ pub enum Reach {
     Nothing,
 }
 
+/// What is known of variants before a corner is asked whether it reaches a limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// Those that are slower than the limit on it, as a chip with as much or more of every proved knob has shown.
+    pub slower: BTreeSet<VariantName>,
+    /// One by which a similar chip reaches its limit.
+    pub first: Option<VariantName>,
+}
+
+/// Whether a corner reaches a limit, and what that has shown of variants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// Whether it does.
+    pub reach: Reach,
+    /// Variants that are slower than the limit, though rooflines do not say so: not all of them.
+    pub slower: Vec<VariantName>,
+    /// The one by which it does.
+    pub by: Option<VariantName>,
+}
+
 impl Planner<'_> {
     /// A time that no way to train can beat on a chip, whose bounds were prepared, nor on any that has
     /// no more of any proved knob; whatever the price, and whatever a cap of power leaves out.
     pub fn corner(&self, chip: &Accelerator, bound: &SpaceBound, limit: Option<Time>) -> Corner {
-        let (roofline, found) = self.search_corner(chip, bound, limit.into());
+        let variants = self.variants_of_corner(chip, bound);
+        let roofline = variants.first().map(|variant| variant.least.time);
+        let found = self.search_corner(chip, bound, &variants, limit.into()).0;
         match (roofline, found, limit) {
             (None, ..) | (Some(_), None, None) => Corner::Nothing,
             // What hides more on slower chips may be below what rooflines say of all of them.
@@ -65,42 +91,65 @@ impl Planner<'_> {
     /// Whether a way to train takes at most `limit` on a chip, whose bounds were prepared, with everything
     /// at the least that it is on any chip with no more of any proved knob. Far quicker than
     /// [`Self::corner`] where it does, because the first way that is found will do.
-    pub fn reach(&self, chip: &Accelerator, bound: &SpaceBound, limit: Time) -> Reach {
-        let (roofline, found) = self.search_corner(chip, bound, Asked::AnyWithin(limit));
-        match (roofline, found) {
-            (None, _) => Reach::Nothing,
-            (Some(roofline), Some(time)) if time.max(roofline) <= limit => {
-                Reach::Within(time.max(roofline))
-            }
-            (Some(_), _) => Reach::Slower,
+    pub fn reach(
+        &self,
+        chip: &Accelerator,
+        bound: &SpaceBound,
+        limit: Time,
+        heard: &Heard,
+    ) -> Reached {
+        let mut variants = self.variants_of_corner(chip, bound);
+        let Some(roofline) = variants.first().map(|variant| variant.least.time) else {
+            return Reached { reach: Reach::Nothing, slower: Vec::new(), by: None };
+        };
+        variants.retain(|variant| {
+            variant.least.time <= limit && !heard.slower.contains(&variant.name())
+        });
+        let first = heard
+            .first
+            .and_then(|first| variants.iter().position(|variant| variant.name() == first));
+        if let Some(first) = first {
+            variants[..=first].rotate_right(1);
+        }
+        let (found, of) = self.search_corner(chip, bound, &variants, Asked::AnyWithin(limit));
+        let found = found.map(|time| time.max(roofline)).filter(|time| *time <= limit);
+        let of = of.filter(|_| found.is_some());
+        let looked_at = &variants[..of.unwrap_or(variants.len())];
+        Reached {
+            reach: found.map_or(Reach::Slower, Reach::Within),
+            slower: looked_at.iter().map(Variant::name).collect(),
+            by: of.map(|of| variants[of].name()),
         }
     }
 
-    /// What rooflines say of a chip and all smaller ones, `None` where nothing fits; and the time of what
-    /// was asked for, with everything at its least, where it was found.
+    /// All variants that may fit on a chip, with what rooflines say of it and all smaller ones, the least first.
+    fn variants_of_corner(&self, chip: &Accelerator, bound: &SpaceBound) -> Vec<Variant> {
+        let mut variants = bound.variants(self.terms, self.training, chip, Figures::Time);
+        variants.sort_unstable_by_key(|variant| (variant.least.time, variant.name()));
+        variants
+    }
+
+    /// The time of what was asked for, with everything at its least, and of which variant it is, where it was found.
     fn search_corner(
         &self,
         chip: &Accelerator,
         bound: &SpaceBound,
+        variants: &[Variant],
         asked: Asked,
-    ) -> (Option<Time>, Option<Time>) {
-        let mut variants = bound.variants(self.terms, self.training, chip, Figures::Time);
-        variants.sort_unstable_by_key(|v| (v.least.time, v.division, v.sharded, v.recompute));
-        let Some(roofline) = variants.first().map(|variant| variant.least.time) else {
-            return (None, None);
-        };
+    ) -> (Option<Time>, Option<usize>) {
         if !self.every_batch_is_counted() {
             // Then the rooflines speak alone.
-            return (Some(roofline), Some(roofline));
+            let least = variants.iter().map(|variant| variant.least.time).min();
+            return (least, least.map(|_| 0));
         }
         let mut timed = TimedDivisions::new();
         let time =
             |division: &Division, timing: Timing| self.at_the_least(division, chip, timing).ok();
         let glances = &[Timing::Sketch, Timing::Outline, Timing::Glance][..];
         let asked = (&mut timed, asked);
-        let found = fastest::search(self, (chip, bound), &variants, asked, (glances, time)).best;
+        let found = fastest::search(self, (chip, bound), variants, asked, (glances, time));
         let time = |found: Candidate| Time(u64::try_from(found.score.0).unwrap_or(u64::MAX));
-        (Some(roofline), found.map(time))
+        (found.best.map(time), found.of)
     }
 
     /// Whether a batch is surely counted, however its passes lie: one of several virtual stages for

@@ -92,7 +92,8 @@ impl From<Option<Time>> for Asked {
     }
 }
 
-/// What is asked for of all `variants`, which come in the order of their least times; divisions that are
+/// What is asked for of all `variants`, which come in the order of their least times, but for the first, which may
+/// come before its turn; divisions that are
 /// not timed yet are timed by `time`: first as each of `glances` says, as long as that does not rule them out,
 /// then exactly.
 pub(super) fn search(
@@ -107,8 +108,9 @@ pub(super) fn search(
     let longest = within.map_or(u128::MAX, |limit| u128::from(limit.0));
     let mut best: Option<Candidate> = None;
     let mut open: Option<u128> = None;
+    let mut of = None;
     let mut glanced: BTreeMap<(Way, usize), Option<Profile>> = BTreeMap::new();
-    'variants: for variant in variants {
+    'variants: for (at_variant, variant) in variants.iter().enumerate() {
         let &Variant { division, sharded, recompute, least, .. } = variant;
         let known = best.as_ref().map_or(longest, |known| known.score.0);
         if known < u128::from(least.time.0) {
@@ -159,10 +161,11 @@ pub(super) fn search(
         open = open.into_iter().chain(left).min();
         if let Some(found) = found {
             best = Some(Candidate { score: (found.rank.time, found.rank, way), found });
+            of = Some(at_variant);
             if wanted == Wanted::Any {
                 break;
             }
         }
     }
-    Searched { best, open }
+    Searched { best, open, of }
 }

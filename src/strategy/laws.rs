@@ -5,6 +5,7 @@
 
 use super::Corner;
 use super::Figures;
+use super::Heard;
 use super::Planner;
 use super::Reach;
 use super::Training;
@@ -130,7 +131,12 @@ fn compare(small: &Instance, large: &Instance, told: &str, noise: &mut Noise) ->
         let (terms, training) = (&large.terms, &large.training);
         let planner = Planner { terms, training, table: &table };
         let limit = Time(1 << noise.below(44));
-        (planner.reach(&large.chip, &planner.bound_on(&large.chip), limit), limit)
+        (
+            planner
+                .reach(&large.chip, &planner.bound_on(&large.chip), limit, &Heard::default())
+                .reach,
+            limit,
+        )
     };
     let exact = |instance: &Instance| {
         let (terms, training) = (&instance.terms, &instance.training);
@@ -283,6 +289,58 @@ fn corners_with_few_lanes_bound_every_chip_that_has_no_more_of_them() {
         told_apart += usize::from(all < few);
     }
     assert!(compared > 50 && told_apart > 20, "{compared} fit, {told_apart} differ");
+}
+
+#[test]
+fn corners_of_several_arrays_bound_every_chip_with_one_of_them() {
+    let mut noise = Noise(0xA88A);
+    let (mut compared, mut alike) = (0, 0);
+    for _ in 0..60 {
+        let of = instance(&mut noise);
+        let arrays = |noise: &mut Noise| ChipKnobs {
+            precision: of.terms.stack.precision,
+            tensor_cores: noise.of(&[1, 2, 3, 8]),
+            width: noise.of(&[16, 32, 128]),
+            depth: noise.of(&[16, 64]),
+            ..properties::example()
+        };
+        let low: Vec<ChipKnobs> = (0..noise.of(&[2, 3, 5])).map(|_| arrays(&mut noise)).collect();
+        let (faster, more) = (noise.of(&[0, 100]), noise.of(&[0, 1]));
+        let high = |knobs: &ChipKnobs| {
+            let clock_mhz = knobs.clock_mhz + faster;
+            ChipKnobs { clock_mhz, stacks: knobs.stacks + more, ..*knobs }
+        };
+        let large: Vec<Instance> =
+            low.iter().map(|knobs| searched(&high(knobs), &of, true)).collect();
+        let Instance { terms, training, .. } = &large[0];
+        let table = EstimateTable::new(terms.options);
+        let planner = Planner { terms, training, table: &table };
+        let corner = |chip: &Accelerator| match planner.corner(chip, &planner.bound_on(chip), None)
+        {
+            Corner::Least(time) => Some(time),
+            Corner::Slower(_) | Corner::Nothing => None,
+        };
+        let others: Vec<Accelerator> = large[1..].iter().map(|one| one.chip.clone()).collect();
+        let together = large[0].chip.clone().with_arrays_of(&others);
+        let all = corner(&together);
+        let alone = large.iter().map(|one| corner(&one.chip));
+        alike += usize::from(all.is_some() && alone.flatten().min() == all);
+        for knobs in &low {
+            let small = searched(knobs, &of, false);
+            let smaller = Planner { terms: &small.terms, training: &small.training, table: &table };
+            let Some(exact) = smaller.best_on(&small.chip) else { continue };
+            let exact = exact.chosen.standing.time;
+            let told = format!("{:?}", (knobs.tensor_cores, knobs.width, knobs.depth));
+            assert!(all.is_some_and(|all| all <= exact), "{told}: {all:?} is above {exact:?}");
+            let limit = Time(exact.0.saturating_sub(noise.of(&[0, 0, 1]) * exact.0 / 3));
+            let heard = Heard::default();
+            let reach = planner.reach(&together, &planner.bound_on(&together), limit, &heard).reach;
+            let is_slower = all.is_some_and(|all| all > limit);
+            assert_eq!(reach == Reach::Slower, is_slower, "{told}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 100 && alike > 5, "{compared} fit, {alike} lose nothing");
 }
 
 #[test]

@@ -44,6 +44,12 @@ impl Kin {
         self.class == others.class && self.members & !others.members == 0
     }
 
+    /// Those of a class at such places, as bits.
+    #[cfg(test)]
+    pub(crate) fn example(class: u64, members: u32) -> Self {
+        Self { class, members }
+    }
+
     /// Both together; `None` where they are of two classes.
     pub fn with(self, other: Self) -> Option<Self> {
         let members = self.members | other.members;

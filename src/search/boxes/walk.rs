@@ -28,7 +28,7 @@ use crate::search::walk::Observer;
 
 /// Boxes that are looked at between two looks at what is known. Part of the answer's definition: a
 /// larger batch closes some boxes later.
-const BATCH: usize = 16;
+const BATCH: usize = 64;
 
 /// A point that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -45,6 +45,12 @@ impl Greatest {
             && proved.all(|((mine, others), _)| mine <= others)
     }
 
+    /// How many steps of the knobs lie between it and another.
+    pub fn steps_to(&self, other: &Self) -> u32 {
+        let places = self.point.iter().zip(&other.point);
+        places.map(|(mine, others)| u32::from(mine.abs_diff(*others))).sum()
+    }
+
     /// Of boxes that are kin, at least one, where `fits` tells what keeps within the budget.
     pub fn of(setup: &ChipSetup, boxes: &[ChipRegion], fits: impl Fn(&ChipPoint) -> bool) -> Self {
         let each = boxes.iter().map(|region| Self::of_box(setup, region, &fits));

@@ -16,9 +16,11 @@ use crate::strategy::Best;
 use crate::strategy::Chosen;
 use crate::strategy::Corner;
 use crate::strategy::Figures;
+use crate::strategy::Heard;
 use crate::strategy::Planner;
 use crate::strategy::Price;
 use crate::strategy::Reach;
+use crate::strategy::Reached;
 use crate::strategy::SpaceBound;
 use crate::strategy::Standing;
 use crate::strategy::Terms;
@@ -246,17 +248,22 @@ impl<'a> ChipEvaluator<'a> {
     /// Whether some way to train a model on the greatest chip of a box, or on one that has no more of the proved
     /// knobs, may take at most `limit`.
     pub fn reach(&self, model: usize, greatest: &Greatest, limit: Time) -> Reach {
-        if let Some(implied) = self.implied.within(model, greatest, limit) {
-            return implied;
-        }
+        let heard = match self.implied.within(model, greatest, limit) {
+            Ok(implied) => return implied,
+            Err(heard) => heard,
+        };
         let known = self.known_corner(model, greatest).and_then(|known| known.within(limit));
-        let found = known.unwrap_or_else(|| {
-            let found = self.find_reach(model, greatest, limit);
-            self.learn_corner(model, greatest, |known| known.learn(found, limit));
-            found
-        });
+        let found = match known {
+            Some(reach) => Reached { reach, slower: Vec::new(), by: None },
+            None => {
+                let found = self.find_reach(model, greatest, limit, &heard);
+                self.learn_corner(model, greatest, |known| known.learn(found.reach, limit));
+                found
+            }
+        };
+        let reach = found.reach;
         self.implied.learn(model, greatest, limit, found);
-        found
+        reach
     }
 
     /// Lets what corners said until now speak for other corners.
@@ -264,10 +271,12 @@ impl<'a> ChipEvaluator<'a> {
         self.implied.settle();
     }
 
-    fn find_reach(&self, model: usize, greatest: &Greatest, limit: Time) -> Reach {
-        let Some(chip) = self.greatest_chip(greatest) else { return Reach::Nothing };
+    fn find_reach(&self, model: usize, greatest: &Greatest, limit: Time, heard: &Heard) -> Reached {
+        let Some(chip) = self.greatest_chip(greatest) else {
+            return Reached { reach: Reach::Nothing, slower: Vec::new(), by: None };
+        };
         let planner = self.planner(model, &greatest.point);
-        planner.reach(&chip, self.bound_of(model, &greatest.point), limit)
+        planner.reach(&chip, self.bound_of(model, &greatest.point), limit, heard)
     }
 
     /// What is known of a greatest corner, also from before.
@@ -443,7 +452,9 @@ impl<'a> ChipEvaluator<'a> {
         let corners = self.corners.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let step = corners.len().div_ceil(SAMPLE).max(1);
         for ((model, greatest), known) in corners.iter().step_by(step) {
-            if !known.is_found(|limit| self.find_reach(*model, greatest, limit)) {
+            let nothing = Heard::default();
+            let find = |limit| self.find_reach(*model, greatest, limit, &nothing).reach;
+            if !known.is_found(find) {
                 return Err(self.corner_key(*model, greatest));
             }
         }

@@ -11,15 +11,22 @@ use std::sync::PoisonError;
 use std::sync::RwLock;
 
 use super::corners::Greatest;
+use crate::strategy::Heard;
 use crate::strategy::Reach;
+use crate::strategy::Reached;
+use crate::strategy::VariantName;
 use crate::units::Time;
 
 /// What was asked of a corner, and the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Answered {
     greatest: Greatest,
     limit: Time,
     reach: Reach,
+    /// Variants that are slower than the limit.
+    slower: Vec<VariantName>,
+    /// The variant that is not.
+    by: Option<VariantName>,
 }
 
 /// A model, and the class of arrays.
@@ -37,15 +44,38 @@ pub(super) struct Implied {
 
 impl Implied {
     /// Whether a corner may take at most `limit`, where what has settled tells.
-    pub(super) fn within(&self, model: usize, greatest: &Greatest, limit: Time) -> Option<Reach> {
+    ///
+    /// # Errors
+    /// What is heard of variants, where it does not.
+    pub(super) fn within(
+        &self,
+        model: usize,
+        greatest: &Greatest,
+        limit: Time,
+    ) -> Result<Reach, Heard> {
         let settled = self.settled.read().unwrap_or_else(PoisonError::into_inner);
-        let mut each = settled.get(&(model, greatest.kin.class()))?.iter();
-        each.find_map(|known| known.says(greatest, limit))
+        let each = settled.get(&(model, greatest.kin.class())).into_iter().flatten();
+        let mut heard = Heard::default();
+        let mut nearest = u32::MAX;
+        for known in each {
+            if let Some(reach) = known.says(greatest, limit) {
+                return Ok(reach);
+            }
+            if known.limit >= limit && greatest.is_within(&known.greatest) {
+                heard.slower.extend(&known.slower);
+            }
+            let away = greatest.steps_to(&known.greatest);
+            if known.by.is_some() && away < nearest {
+                (heard.first, nearest) = (known.by, away);
+            }
+        }
+        Err(heard)
     }
 
     /// Takes up an answer.
-    pub(super) fn learn(&self, model: usize, greatest: &Greatest, limit: Time, reach: Reach) {
-        let answered = Answered { greatest: *greatest, limit, reach };
+    pub(super) fn learn(&self, model: usize, greatest: &Greatest, limit: Time, found: Reached) {
+        let Reached { reach, slower, by } = found;
+        let answered = Answered { greatest: *greatest, limit, reach, slower, by };
         let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
         fresh.push(((model, greatest.kin.class()), answered));
     }
@@ -98,22 +128,54 @@ impl Answered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hardware::chip::CHIP_KNOBS;
+    use crate::hardware::chip::Kin;
+    use crate::plan::Recompute;
 
-    fn corner(tensor_cores: u16, stacks: u16, lanes: u64) -> Greatest {
-        let mut point = [3; N_CHIP_KNOBS];
-        (point[0], point[8]) = (tensor_cores, stacks);
-        Greatest { point, lanes }
+    fn corner(class: u64, stacks: u16, lanes: u64) -> Greatest {
+        let mut point = [3; CHIP_KNOBS.len()];
+        point[8] = stacks;
+        Greatest { point, lanes, kin: Kin::example(class, 0b11) }
+    }
+
+    fn plain(reach: Reach) -> Reached {
+        Reached { reach, slower: Vec::new(), by: None }
+    }
+
+    #[test]
+    fn what_is_slower_is_heard_of_by_corners_within_and_the_nearest_tells_what_to_try_first() {
+        let name = |division| (division, None, Recompute::None);
+        let implied = Implied::default();
+        let learn = |stacks, limit, slower: &[usize], by| {
+            let slower = slower.iter().map(|&at| name(at)).collect();
+            let reach = Reach::Within(Time(limit));
+            let found = Reached { reach, slower, by: Some(name(by)) };
+            implied.learn(0, &corner(1, stacks, 64), Time(limit), found);
+        };
+        learn(6, 100, &[1, 2], 7);
+        learn(4, 80, &[2, 3], 8);
+        implied.settle();
+        let heard = |stacks, limit| {
+            let heard = implied.within(0, &corner(1, stacks, 64), Time(limit)).unwrap_err();
+            let slower: Vec<usize> = heard.slower.iter().map(|name| name.0).collect();
+            (slower, heard.first.map(|name| name.0))
+        };
+        assert_eq!(heard(3, 79), (vec![1, 2, 3], Some(8)), "within both");
+        assert_eq!(heard(5, 79), (vec![1, 2], Some(7)), "of two as near the first");
+        assert_eq!(heard(3, 90), (vec![1, 2], Some(8)), "a longer limit than that of the second");
+        assert_eq!(heard(3, 101), (vec![], Some(8)), "a longer limit than that of both");
     }
 
     #[test]
     fn answers_speak_for_what_has_less_or_more_and_for_nothing_else() {
-        assert_eq!((CHIP_KNOBS[0].proved, CHIP_KNOBS[8].proved), (false, true));
+        assert!(CHIP_KNOBS[8].proved);
         let implied = Implied::default();
-        implied.learn(0, &corner(1, 5, 64), Time(100), Reach::Slower);
-        implied.learn(0, &corner(1, 2, 32), Time(300), Reach::Within(Time(200)));
-        assert_eq!(implied.within(0, &corner(1, 4, 64), Time(90)), None, "it has not settled");
+        implied.learn(0, &corner(1, 5, 64), Time(100), plain(Reach::Slower));
+        implied.learn(0, &corner(1, 2, 32), Time(300), plain(Reach::Within(Time(200))));
+        let early = implied.within(0, &corner(1, 4, 64), Time(90));
+        assert_eq!(early, Err(Heard::default()), "it has not settled");
         implied.settle();
-        let asked = |greatest, limit| implied.within(0, &greatest, Time(limit));
+        let asked = |greatest, limit| implied.within(0, &greatest, Time(limit)).ok();
         assert_eq!(asked(corner(1, 4, 64), 90), Some(Reach::Slower));
         assert_eq!(asked(corner(1, 4, 64), 101), None, "it may take 101");
         assert_eq!(asked(corner(1, 4, 65), 90), None, "more lanes");
@@ -122,14 +184,20 @@ mod tests {
         assert_eq!(asked(corner(1, 3, 32), 200), Some(Reach::Within(Time(200))));
         assert_eq!(asked(corner(1, 3, 32), 199), None);
         assert_eq!(asked(corner(1, 1, 32), 200), None);
-        assert_eq!(implied.within(1, &corner(1, 4, 64), Time(90)), None, "another model");
+        assert!(implied.within(1, &corner(1, 4, 64), Time(90)).is_err(), "another model");
+        let kin = |members, greatest| Greatest { kin: Kin::example(1, members), ..greatest };
+        assert_eq!(asked(kin(0b10, corner(1, 4, 64)), 90), Some(Reach::Slower), "fewer kin");
+        assert_eq!(asked(kin(0b110, corner(1, 4, 64)), 90), None, "another among them");
+        assert_eq!(asked(kin(0b1, corner(1, 3, 32)), 200), None, "perhaps the other one");
+        let more = kin(0b111, corner(1, 3, 32));
+        assert_eq!(asked(more, 200), Some(Reach::Within(Time(200))), "one of more kin");
     }
 
     #[test]
     fn what_is_implied_is_kept_once() {
         let implied = Implied::default();
         for stacks in [2, 4, 3] {
-            implied.learn(0, &corner(1, stacks, 64), Time(100), Reach::Slower);
+            implied.learn(0, &corner(1, stacks, 64), Time(100), plain(Reach::Slower));
             implied.settle();
         }
         let settled = implied.settled.read().unwrap();
