@@ -4,6 +4,7 @@
 //! Tensor cores and the sides of arrays have no law: nothing is said of one chip by another that differs in them.
 //! But a corner may count every operator at the least of several such arrays, and speak for all of them at once.
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::PoisonError;
@@ -20,6 +21,9 @@ type Places = [u16; ARRAYS.len()];
 
 /// So many arrays are counted together at the most: members are bits.
 const MOST: usize = u32::BITS as usize;
+
+/// So many kinds of arrays are told apart by class at the most.
+const MOST_LISTED: u64 = 1 << 20;
 
 /// Arrays are of one class where the leading bits of their multiply-accumulators are the same, the first and so many
 /// more.
@@ -105,6 +109,29 @@ impl Classes {
     }
 }
 
+/// All arrays of a grid by class: boxes of places of tensor cores, width and depth, from the first to the last.
+///
+/// Where there are more arrays than can be listed, they are one class.
+pub fn classes(grid: &ChipGrid) -> Vec<Vec<[(u16, u16); 3]>> {
+    let lens = ARRAYS.map(|knob| grid.lens()[knob]);
+    if lens.into_iter().map(u64::from).product::<u64>() > MOST_LISTED {
+        return vec![vec![lens.map(|len| (0, len - 1))]];
+    }
+    let mut all: BTreeMap<u64, Vec<[(u16, u16); 3]>> = BTreeMap::new();
+    for (width, depth) in (0..lens[1]).flat_map(|w| (0..lens[2]).map(move |d| (w, d))) {
+        for cores in 0..lens[0] {
+            let class = all.entry(leading(macs(grid, [cores, width, depth]))).or_default();
+            match class.last_mut() {
+                Some([(_, last), w, d]) if (w.0, d.0) == (width, depth) && *last + 1 == cores => {
+                    *last = cores;
+                }
+                _ => class.push([(cores, cores), (width, width), (depth, depth)]),
+            }
+        }
+    }
+    all.into_values().collect()
+}
+
 fn list(grid: &ChipGrid, wanted: u64) -> Arc<[Places]> {
     let [cores, widths, depths] = ARRAYS.map(|knob| grid.values(knob).len());
     let place = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
@@ -139,8 +166,6 @@ fn leading(macs: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::super::CHIP_KNOBS;
     use super::super::ChipSpace;
     use super::super::properties::technology;

@@ -47,6 +47,7 @@ pub use cost::Package;
 pub use edge::least_die;
 pub use kin::Classes;
 pub use kin::Kin;
+pub use kin::classes;
 pub use knobs::CHIP_KNOBS;
 pub use knobs::ChipKnob;
 pub use knobs::ChipKnobs;

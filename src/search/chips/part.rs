@@ -1,70 +1,90 @@
 //! Parts of a grid of chips, which are searched apart: boxes that tile it.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::ChipRegion;
 use super::setup::LINKS;
 use super::setup::STACKS;
-use crate::hardware::chip::N_CHIP_KNOBS;
+use crate::hardware::chip::ChipGrid;
+use crate::hardware::chip::classes;
 use crate::search::Part;
 
-/// Knobs by whose values a grid is cut. Between values of the first three no estimate is shared, so that cutting
-/// there costs least; the others follow where there are more parts than such boxes.
-const CUT: [usize; N_CHIP_KNOBS] = [1, 2, 0, LINKS, STACKS, 7, 3, 4, 5, 6];
-
-/// How many of them have no law.
-const LAWLESS: usize = 3;
-
-/// About so many boxes are dealt to each part, so that every part has its share of good chips.
-const DEALT: u64 = 64;
+/// Knobs by whose values a grid is cut where there are more parts than classes of arrays.
+const CUT: [usize; 7] = [LINKS, STACKS, 7, 3, 4, 5, 6];
 
 impl Part {
-    /// The boxes of this part of a grid whose knobs have so many values each. They are dealt out in turn, and no
-    /// two parts share a chip; where there are fewer chips than parts, some have none.
-    pub fn boxes(self, lens: [u16; N_CHIP_KNOBS]) -> Vec<ChipRegion> {
-        let whole = ChipRegion::whole(lens);
+    /// The boxes of this part of a grid: no two parts share a chip, and where there are fewer chips than parts, some
+    /// have none.
+    ///
+    /// Boxes of one class of arrays, which are looked at together, stay in one part: cut there, a grid costs least,
+    /// since little is estimated twice. The largest go first, each to the part that has the fewest chips so far.
+    pub fn boxes(self, grid: &ChipGrid) -> Vec<ChipRegion> {
         if self.of() == 1 {
-            return vec![whole];
+            return vec![ChipRegion::whole(grid.lens())];
         }
-        let cuts = cuts(lens, u64::from(self.of()));
-        // Tensor cores turn first: chips with about as many of them are the most alike.
-        let order = [2, 1, 0, 3, 4, 5, 6, 7, 8, 9];
-        let total: u64 = cuts.iter().product();
-        let parts = u64::from(self.of());
-        let own = (0..total).filter(|index| {
-            // Each round of dealing begins one part further, so that no part has the same values in all of them.
-            (index % parts + index / parts) % parts == u64::from(self.number() - 1)
-        });
-        own.map(|mut index| {
-            let mut region = whole;
-            for at in order {
-                let (knob, ranges) = (CUT[at], cuts[at]);
-                let range = index % ranges;
-                index /= ranges;
-                let end = |range: u64| u16::try_from(range * u64::from(lens[knob]) / ranges);
-                region.lo[knob] = end(range).unwrap_or(u16::MAX);
-                region.hi[knob] = end(range + 1).unwrap_or(u16::MAX) - 1;
+        let mut pieces = pieces(grid, self.of());
+        let volume = |piece: &[ChipRegion]| piece.iter().map(ChipRegion::volume).sum::<u128>();
+        pieces.sort_by_cached_key(|piece| Reverse(volume(piece)));
+        let mut parts: BinaryHeap<Reverse<(u128, u32)>> =
+            (1..=self.of()).map(|number| Reverse((0, number))).collect();
+        let mut own = Vec::new();
+        for piece in pieces {
+            let Some(Reverse((chips, number))) = parts.pop() else { break };
+            parts.push(Reverse((chips + volume(&piece), number)));
+            if number == self.number() {
+                own.extend(piece);
             }
-            region
-        })
-        .collect()
+        }
+        own
     }
 }
 
-/// Into how many ranges each knob of [`CUT`] is cut.
-fn cuts(lens: [u16; N_CHIP_KNOBS], parts: u64) -> [u64; N_CHIP_KNOBS] {
-    let mut cuts = [1; N_CHIP_KNOBS];
-    let mut boxes = 1_u64;
-    for (at, knob) in CUT.into_iter().enumerate() {
-        let wanted = if at < LAWLESS { parts * DEALT } else { parts };
-        let ranges = wanted.div_ceil(boxes).min(u64::from(lens[knob]));
-        cuts[at] = ranges.max(1);
-        boxes = boxes.saturating_mul(cuts[at]);
+/// Boxes that tile a grid, those of one class together, each class cut into so many pieces that there are as many as
+/// parts, where the grid has enough values.
+fn pieces(grid: &ChipGrid, parts: u32) -> Vec<Vec<ChipRegion>> {
+    let whole = ChipRegion::whole(grid.lens());
+    let with = |arrays: &[(u16, u16); 3]| {
+        let mut region = whole;
+        for (knob, &(first, last)) in arrays.iter().enumerate() {
+            (region.lo[knob], region.hi[knob]) = (first, last);
+        }
+        region
+    };
+    let mut pieces: Vec<Vec<ChipRegion>> =
+        classes(grid).iter().map(|class| class.iter().map(with).collect()).collect();
+    for knob in CUT {
+        let values = u64::from(grid.lens()[knob]);
+        let ranges = u64::from(parts).div_ceil(pieces.len() as u64).min(values);
+        let cut = |region: &ChipRegion, range: u64| {
+            let end = |range: u64| u16::try_from(range * values / ranges).unwrap_or(u16::MAX);
+            region.from(knob, end(range)).up_to(knob, end(range + 1) - 1)
+        };
+        let each = pieces.iter().flat_map(|piece| {
+            (0..ranges).map(|range| piece.iter().map(|region| cut(region, range)).collect())
+        });
+        pieces = each.collect();
     }
-    cuts
+    pieces
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hardware::chip::CHIP_KNOBS;
+    use crate::hardware::chip::ChipSpace;
+    use crate::hardware::chip::N_CHIP_KNOBS;
+    use crate::hardware::chip::properties::technology;
+
+    /// A grid whose knobs have the first of their usual values, so many of each.
+    fn grid(lens: [u16; N_CHIP_KNOBS]) -> ChipGrid {
+        let technology = technology();
+        let mut space = ChipSpace::default_of(&technology);
+        for (knob, len) in CHIP_KNOBS.iter().zip(lens) {
+            space.knobs.get_mut(knob.name).unwrap().truncate(usize::from(len));
+        }
+        ChipGrid::new(&space, &technology).unwrap()
+    }
 
     /// The number of every point of a grid.
     fn numbers(lens: [u16; N_CHIP_KNOBS], region: &ChipRegion) -> Vec<u128> {
@@ -89,7 +109,7 @@ mod tests {
             for of in [1, 2, 3, 8, 64, 500] {
                 let parts = (1..=of).map(|number| Part::new(number, of).unwrap());
                 let mut all: Vec<u128> = parts
-                    .flat_map(|part| part.boxes(lens))
+                    .flat_map(|part| part.boxes(&grid(lens)))
                     .flat_map(|region| numbers(lens, &region))
                     .collect();
                 all.sort_unstable();
@@ -101,10 +121,10 @@ mod tests {
 
     #[test]
     fn parts_of_the_usual_space_hold_about_as_many_chips_each() {
-        let lens = [44, 4, 4, 13, 6, 6, 4, 10, 6, 13];
+        let grid = grid([44, 4, 4, 13, 6, 6, 4, 10, 6, 13]);
         for of in [2, 8, 16, 44, 64, 176, 704] {
             let sizes = (1..=of).map(|number| {
-                let boxes = Part::new(number, of).unwrap().boxes(lens);
+                let boxes = Part::new(number, of).unwrap().boxes(&grid);
                 assert!(boxes.len() <= 200, "{} boxes in one of {of}", boxes.len());
                 boxes.iter().map(ChipRegion::volume).sum::<u128>()
             });

@@ -140,7 +140,7 @@ pub fn survey_chip_part(
 ) -> Vec<(Aim, ChipWalk)> {
     let setup = evaluator.setup;
     let everything: Vec<usize> = (0..setup.models.len()).collect();
-    let walking = Walking { evaluator, boxes: part.boxes(setup.grid.lens()), peers, observer };
+    let walking = Walking { evaluator, boxes: part.boxes(&setup.grid), peers, observer };
     match round {
         ChipRound::Alone => everything
             .into_iter()

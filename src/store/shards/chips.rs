@@ -243,7 +243,7 @@ pub fn search(
     if !walks.iter().all(|(_, walk)| walk.complete()) {
         return Ok(None);
     }
-    let boxes = task.part.boxes(setup.grid.lens());
+    let boxes = task.part.boxes(&setup.grid);
     let end = ChipPartEnd {
         chips: boxes.iter().map(Region::volume).sum(),
         evaluated,

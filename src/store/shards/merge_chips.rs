@@ -126,7 +126,7 @@ impl Joined {
             if aims != if nothing { Vec::new() } else { aims_of(shard.header.round, setup) } {
                 return Err(odd(shard, "its walks are not those of its round"));
             }
-            let part = shard.part.boxes(setup.grid.lens());
+            let part = shard.part.boxes(&setup.grid);
             let volume: u128 = part.iter().map(ChipRegion::volume).sum();
             if end.chips != volume {
                 let what = format!("it tells of {} chips where its part holds {volume}", end.chips);
@@ -277,9 +277,9 @@ impl Proved<'_> {
 
     /// The shard that closed a box.
     fn shard_of(&self, closed: &ClosedChips) -> &ShardFile {
-        let lens = self.evaluator.setup.grid.lens();
+        let grid = &self.evaluator.setup.grid;
         let holds = |shard: &&ShardFile| {
-            shard.part.boxes(lens).iter().any(|region| region.contains(&closed.region.lo))
+            shard.part.boxes(grid).iter().any(|region| region.contains(&closed.region.lo))
         };
         self.shards.found.iter().find(holds).unwrap_or(&self.shards.found[0])
     }
