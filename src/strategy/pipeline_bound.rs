@@ -112,7 +112,9 @@ impl PipelineBound {
             }
         }
         shapes.sort_by(|a, b| a.effort().total_cmp(&b.effort()));
-        Self { limits, shapes }
+        shapes.shrink_to_fit();
+        // They have become shapes; there are many bounds, and each would hold a long list of them.
+        Self { limits: PipelineLimits { pipelines: Vec::new(), ..limits }, shapes }
     }
 
     /// A time per batch that no placement of layers at least this slow can beat; `None` where
