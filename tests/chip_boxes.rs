@@ -17,6 +17,7 @@ use phaze::search::boxes::Kept;
 use phaze::search::boxes::Region;
 use phaze::search::boxes::Value;
 use phaze::search::boxes::Why;
+use phaze::search::boxes::each_alone;
 use phaze::search::boxes::place;
 use phaze::search::boxes::walk;
 use phaze::search::chips::ChipPoint;
@@ -177,28 +178,37 @@ impl BoxProblem<10> for MadeUp<'_> {
         self.value(Standing { time: Time(time), energy }, &region.lo, Certainty::Bound)
     }
 
-    fn corner(&self, region: &ChipRegion, limit: Option<Value>) -> Corner {
-        let high = self.setup.knobs(&region.hi);
-        if high.stacks < self.least_stacks {
-            return Corner::Nothing;
-        }
-        // What a cap rules out of larger chips says nothing of smaller ones.
-        let standing = Standing { time: Time(self.time(&high)), energy: Energy::ZERO };
-        match self.value(standing, &region.lo, Certainty::Bound) {
-            None => Corner::Nothing,
-            Some(value) if limit.is_some_and(|limit| value >= limit) => Corner::Beyond,
-            Some(value) => Corner::Reached(value),
-        }
+    fn kin(&self, point: &ChipPoint) -> Option<u64> {
+        Some(self.setup.kin(point).class())
     }
 
-    fn guess(&self, region: &ChipRegion, like: &Kept<10, ()>, worst: Value) -> f64 {
-        // Off by up to a quarter: a guess decides no answer.
-        let high = self.setup.knobs(&region.hi);
-        let off = 750 + (high.tensor_cores * 131 + u64::from(like.point[0])) % 500;
-        let time = Time(Self::roofline(&high) / 1000 * off);
-        let standing = Standing { time, energy: Energy::ZERO };
-        let value = self.value(standing, &region.lo, Certainty::Fact);
-        value.map_or(f64::INFINITY, |value| value.first as f64 / (worst.first as f64).max(1.0))
+    fn corner(&self, boxes: &[ChipRegion], limit: Option<Value>) -> Corner {
+        each_alone(boxes, |region| {
+            let high = self.setup.knobs(&region.hi);
+            if high.stacks < self.least_stacks {
+                return Corner::Nothing;
+            }
+            // What a cap rules out of larger chips says nothing of smaller ones.
+            let standing = Standing { time: Time(self.time(&high)), energy: Energy::ZERO };
+            match self.value(standing, &region.lo, Certainty::Bound) {
+                None => Corner::Nothing,
+                Some(value) if limit.is_some_and(|limit| value >= limit) => Corner::Beyond,
+                Some(value) => Corner::Reached(value),
+            }
+        })
+    }
+
+    fn guess(&self, boxes: &[ChipRegion], like: &Kept<10, ()>, worst: Value) -> f64 {
+        let each = boxes.iter().map(|region| {
+            // Off by up to a quarter: a guess decides no answer.
+            let high = self.setup.knobs(&region.hi);
+            let off = 750 + (high.tensor_cores * 131 + u64::from(like.point[0])) % 500;
+            let time = Time(Self::roofline(&high) / 1000 * off);
+            let standing = Standing { time, energy: Energy::ZERO };
+            let value = self.value(standing, &region.lo, Certainty::Fact);
+            value.map_or(f64::INFINITY, |value| value.first as f64 / (worst.first as f64).max(1.0))
+        });
+        each.fold(f64::INFINITY, f64::min)
     }
 
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<()> {

@@ -161,7 +161,7 @@ mod tests {
             (slower, heard.first.map(|name| name.0))
         };
         assert_eq!(heard(3, 79), (vec![1, 2, 3], Some(8)), "within both");
-        assert_eq!(heard(5, 79), (vec![1, 2], Some(7)), "of two as near the first");
+        assert_eq!(heard(5, 79), (vec![1, 2], Some(8)), "of two as near that with less");
         assert_eq!(heard(3, 90), (vec![1, 2], Some(8)), "a longer limit than that of the second");
         assert_eq!(heard(3, 101), (vec![], Some(8)), "a longer limit than that of both");
     }
