@@ -162,7 +162,7 @@ pub fn walk_apart<const N: usize, P: BoxProblem<N>>(
     let mut waiting: BTreeMap<u64, Vec<(Value, Region<N>)>> = BTreeMap::new();
     // Invariant: closed boxes, those of the heap and those that wait tile the boxes; no point of a closed box that
     // was not met is better than the worst that is kept.
-    while !(heap.is_empty() && waiting.is_empty()) && !observer.stops() {
+    while !(observer.stops() || heap.is_empty() && waiting.is_empty()) {
         if heap.is_empty() {
             for mut kin in std::mem::take(&mut waiting).into_values() {
                 number += 1;

@@ -253,13 +253,12 @@ impl<'a> ChipEvaluator<'a> {
             Err(heard) => heard,
         };
         let known = self.known_corner(model, greatest).and_then(|known| known.within(limit));
-        let found = match known {
-            Some(reach) => Reached { reach, slower: Vec::new(), by: None },
-            None => {
-                let found = self.find_reach(model, greatest, limit, &heard);
-                self.learn_corner(model, greatest, |known| known.learn(found.reach, limit));
-                found
-            }
+        let found = if let Some(reach) = known {
+            Reached { reach, slower: Vec::new(), by: None }
+        } else {
+            let found = self.find_reach(model, greatest, limit, &heard);
+            self.learn_corner(model, greatest, |known| known.learn(found.reach, limit));
+            found
         };
         let reach = found.reach;
         self.implied.learn(model, greatest, limit, found);
