@@ -140,7 +140,7 @@ mod tests {
         for of in [2, 8, 16, 44, 64, 176, 704] {
             let sizes = (1..=of).map(|number| {
                 let boxes = Part::new(number, of).unwrap().boxes(&grid);
-                assert!(boxes.len() <= 200, "{} boxes in one of {of}", boxes.len());
+                assert!(boxes.len() <= 400, "{} boxes in one of {of}", boxes.len());
                 boxes.iter().map(ChipRegion::volume).sum::<u128>()
             });
             let (least, most) = (sizes.clone().min().unwrap(), sizes.max().unwrap());
