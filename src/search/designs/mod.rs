@@ -5,7 +5,7 @@
 //! that tile the grid for every size of off-chip memory, each with why none of its designs is better.
 //! Exact times of the published physics have no law (off-chip time is rounded to whole cycles, and buffers
 //! inside of cores follow from the sides of arrays): only rooflines close boxes of several designs.
-//! Not here: the list of all designs (see [`survey`](super::survey)).
+//! Not here: the list of all designs (see [`survey`](mod@super::survey)).
 
 mod problem;
 mod survey;
