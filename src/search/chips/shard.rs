@@ -112,7 +112,7 @@ impl ChipPeers for () {
 }
 
 /// What is heard of one walk.
-struct Heard<'a> {
+struct HeardWalk<'a> {
     peers: &'a dyn ChipPeers,
     walk: String,
     lens: [u16; N_CHIP_KNOBS],
@@ -120,7 +120,7 @@ struct Heard<'a> {
     trained: (usize, u64),
 }
 
-impl BoxPeers<N_CHIP_KNOBS, Vec<Chosen>> for Heard<'_> {
+impl BoxPeers<N_CHIP_KNOBS, Vec<Chosen>> for HeardWalk<'_> {
     fn heard(&self) -> Vec<KeptChip> {
         let told = self.peers.heard(&self.walk).into_iter();
         told.filter_map(|told| told.kept(self.lens, self.trained)).collect()
@@ -200,7 +200,7 @@ impl Walking<'_> {
             Aim::Together => "all models".into(),
             Aim::Near(figure) => format!("the {} chip that is nearly as good", figure.word()),
         };
-        let heard = Heard {
+        let heard = HeardWalk {
             peers: self.peers,
             walk: walk.clone(),
             lens: setup.grid.lens(),
