@@ -68,9 +68,25 @@ impl LayerLoads {
 
     /// The load of the slowest of so many ranks at the least: each holds whole layers, the first one
     /// the first of all, the last one the last.
+    ///
+    /// What [`least_layout_time`] is of one micro-batch with nothing before it, where only the first and the last rank
+    /// hold anything beside layers of the usual load.
     pub fn slowest(&self, ranks: usize) -> u128 {
-        // With one micro-batch and nothing before it, a rank takes its load.
-        self.least_time_after(ranks, 1, |_| 0)
+        let n_ranks = ranks.max(1) as u128;
+        let beside = if ranks == 1 { [self.first + self.last, 0] } else { [self.first, self.last] };
+        let least = self.sums[self.n_layers()].div_ceil(n_ranks).max(beside[0]).max(beside[1]);
+        if self.usual == 0 || ranks == 0 {
+            return least;
+        }
+        let filled = self.n_usual + beside.map(|held| held / self.usual).iter().sum::<u128>();
+        let rest = beside.map(|held| held % self.usual);
+        let rounds = filled.div_ceil(n_ranks);
+        let remainder = match rounds * n_ranks - filled {
+            0 => rest[0].max(rest[1]),
+            1 => rest[0].min(rest[1]),
+            _ => 0,
+        };
+        least.max(rounds * self.usual + remainder)
     }
 
     /// How many layers there are.
@@ -234,5 +250,33 @@ impl OrderBound {
             left_last_rank.push(free_at[ranks - 1]);
         }
         wanted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::noise::Noise;
+
+    #[test]
+    fn the_slowest_rank_is_that_of_a_batch_with_nothing_before_it() {
+        let mut noise = Noise(7);
+        for _ in 0..2000 {
+            let n_layers = noise.of(&[1, 2, 3, 7, 12]);
+            let usual = noise.of(&[0, 1, 5, 100]);
+            let ends = [1, n_layers].map(|_| noise.of(&[0, 3, 100, 170, 1000]));
+            let time = |at: usize| {
+                let forward = match at {
+                    0 => ends[0],
+                    at if at + 1 == n_layers => ends[1],
+                    _ => usual,
+                };
+                StageTime { forward, backward: 0 }
+            };
+            let loads = LayerLoads::new(&(0..n_layers).map(time).collect::<Vec<_>>());
+            for ranks in 1..=n_layers {
+                assert_eq!(loads.slowest(ranks), loads.least_time_after(ranks, 1, |_| 0));
+            }
+        }
     }
 }

@@ -56,17 +56,8 @@ pub(super) struct Sums {
     is_chain: bool,
     /// What was asked for before: most shapes exchange the same.
     known: Arc<KnownShapes>,
-    /// Likewise of whole layers on so many ranks with so many micro-batches.
-    whole: RefCell<BTreeMap<(usize, u64), WholeLayers>>,
-}
-
-/// What ranks that hold whole layers cannot beat, however these are cut.
-#[derive(Clone, Copy)]
-struct WholeLayers {
-    /// Ticks of the slowest rank for one micro-batch.
-    slowest: u64,
-    /// Ticks of a batch where ranks have several virtual stages.
-    interleaved: u128,
+    /// Likewise of several virtual stages on each of so many ranks with so many micro-batches.
+    interleaved: RefCell<BTreeMap<(usize, u64), u128>>,
 }
 
 impl Sums {
@@ -98,7 +89,7 @@ impl Sums {
                 .collect(),
             is_chain,
             known: Arc::clone(known),
-            whole: RefCell::default(),
+            interleaved: RefCell::default(),
             slowest,
             repeated: match profile.kinds.get(most).filter(|_| is_chain) {
                 Some(kind) => (count(most), load(kind), kind.repeatable),
@@ -140,15 +131,17 @@ impl Sums {
         (u128::from(micro_batches) * slowest).max(self.work)
     }
 
-    fn whole_layers(&self, ranks: usize, micro_batches: u64) -> WholeLayers {
-        let mut known = self.whole.borrow_mut();
-        *known.entry((ranks, micro_batches)).or_insert_with(|| {
-            let slowest = if self.is_chain { self.loads.slowest(ranks) } else { 0 };
-            WholeLayers {
-                slowest: u64::try_from(slowest).unwrap_or(u64::MAX),
-                interleaved: least_layout_time(&self.loads, ranks, micro_batches, 0),
-            }
-        })
+    /// Ticks of the slowest of so many ranks for one micro-batch that holds whole layers, however these are cut.
+    fn slowest_of(&self, ranks: usize) -> u64 {
+        let slowest = if self.is_chain { self.loads.slowest(ranks) } else { 0 };
+        u64::try_from(slowest).unwrap_or(u64::MAX)
+    }
+
+    /// Ticks of a batch that no ranks of several virtual stages can beat.
+    fn interleaved(&self, ranks: usize, micro_batches: u64) -> u128 {
+        let mut known = self.interleaved.borrow_mut();
+        let found = || least_layout_time(&self.loads, ranks, micro_batches, 0);
+        *known.entry((ranks, micro_batches)).or_insert_with(found)
     }
 
     /// Ticks of all passes that no shape with so many ranks can beat.
@@ -162,14 +155,13 @@ impl Sums {
         let average = self.work.div_ceil(ranks as u128);
         let average = u64::try_from(average).unwrap_or(u64::MAX);
         let fullest = count.div_ceil(ranks as u64).saturating_mul(load);
-        let whole = self.whole_layers(ranks, micro_batches);
-        let slowest = self.slowest.max(average).max(fullest).max(whole.slowest);
+        let slowest = self.slowest.max(average).max(fullest).max(self.slowest_of(ranks));
         let one = least_time(micro_batches, ranks, self.work, slowest);
         if ranks < 2 || *problem.choices.chunks.end() < 2 {
             return one;
         }
         let busy = u128::from(micro_batches) * u128::from(slowest);
-        one.min(busy.max(self.work).max(whole.interleaved))
+        one.min(busy.max(self.work).max(self.interleaved(ranks, micro_batches)))
     }
 
     /// What replicas exchange in a shape with any of these numbers of pipelines.
@@ -344,9 +336,8 @@ impl Sums {
         let repeats = if is_repeatable { again_of(most) } else { 0 };
         let fullest = most.saturating_mul(load).saturating_add(repeats);
         let waits = self.waits(problem, shape, pipelines);
-        let whole = self.whole_layers(shape.ranks, micro_batches);
-        let slowest =
-            self.slowest.max(average).max(fullest).max(whole.slowest).saturating_add(waits);
+        let whole = self.slowest_of(shape.ranks);
+        let slowest = self.slowest.max(average).max(fullest).max(whole).saturating_add(waits);
         let is_beyond = |ticks: u128| limit.is_some_and(|limit| limit.time < ticks);
         let passes = match shape.schedule {
             PassOrder::OneForwardOneBackward => {
@@ -354,7 +345,7 @@ impl Sums {
             }
             PassOrder::Interleaved { .. } => {
                 let busy = u128::from(micro_batches) * u128::from(slowest);
-                let any = busy.max(total).max(whole.interleaved);
+                let any = busy.max(total).max(self.interleaved(shape.ranks, micro_batches));
                 if is_beyond(any) {
                     return any;
                 }

@@ -171,12 +171,13 @@ impl EstimateTable {
         let hbm = sum([product.hbm, traffic.hbm_read.0, traffic.hbm_written.0])?;
         let glb_read = sum([product.glb_read, traffic.glb_read.0, traffic.hbm_written.0])?;
         let glb_written = sum([product.glb_written, traffic.glb_written.0, traffic.hbm_read.0])?;
-        let fewer = match (cores, chip.most_lanes()) {
-            (Use::Spread, Some(most)) => {
+        // A core has no more lanes than all of them together.
+        let fewer = match chip.most_lanes() {
+            Some(most) => {
                 let costs = self.options.vector_costs;
                 vector_core::least_cycles(chain, traffic, (most, &spec), costs)?
             }
-            _ => [0, 0],
+            None => [0, 0],
         };
         let on_chip = [
             fewer[0],

@@ -45,6 +45,17 @@ impl Greatest {
             && proved.all(|((mine, others), _)| mine <= others)
     }
 
+    /// The same lanes in all, in as many cores and as wide ones as there are: it speaks for every pair of cores and
+    /// lanes with that product, which are nearly alike.
+    pub fn with_lanes_anyhow(&self, setup: &ChipSetup) -> Self {
+        let lens = setup.grid.lens();
+        let mut widest = *self;
+        for knob in [CORES, LANES] {
+            widest.point[knob] = lens[knob] - 1;
+        }
+        widest
+    }
+
     /// How many steps of the knobs lie between it and another.
     pub fn steps_to(&self, other: &Self) -> u32 {
         let places = self.point.iter().zip(&other.point);

@@ -247,7 +247,19 @@ impl<'a> ChipEvaluator<'a> {
 
     /// Whether some way to train a model on the greatest chip of a box, or on one that has no more of the proved
     /// knobs, may take at most `limit`.
+    ///
+    /// Those with as many lanes are nearly alike, however they are dealt to cores: what none of them reaches is asked
+    /// once.
     pub fn reach(&self, model: usize, greatest: &Greatest, limit: Time) -> Reach {
+        let anyhow = greatest.with_lanes_anyhow(self.setup);
+        let among_all = self.reach_of(model, &anyhow, limit);
+        if anyhow == *greatest || !matches!(among_all, Reach::Within(_)) {
+            return among_all;
+        }
+        self.reach_of(model, greatest, limit)
+    }
+
+    fn reach_of(&self, model: usize, greatest: &Greatest, limit: Time) -> Reach {
         let heard = match self.implied.within(model, greatest, limit) {
             Ok(implied) => return implied,
             Err(heard) => heard,
@@ -341,8 +353,12 @@ impl<'a> ChipEvaluator<'a> {
         (known, chosen): (&ChipPoint, &Chosen),
     ) -> Option<Time> {
         let way = self.planner(model, known).way_of(&chosen.strategy)?;
-        let there = self.guess_by(model, greatest, way)?.0 as f64;
-        let here = self.guess_by(model, &Greatest::of_point(self.setup, known), way)?.0 as f64;
+        // However lanes are dealt to cores, as for what corners reach: then most are guessed already.
+        let by = |greatest: &Greatest| {
+            self.guess_by(model, &greatest.with_lanes_anyhow(self.setup), way)
+        };
+        let there = by(greatest)?.0 as f64;
+        let here = by(&Greatest::of_point(self.setup, known))?.0 as f64;
         let ratio = chosen.standing.time.0 as f64 / here.max(1.0);
         #[expect(
             clippy::cast_possible_truncation,
