@@ -31,6 +31,7 @@ use super::interleaved::best_layout;
 use super::runs::Runs;
 use super::stage_table::StageTable;
 use super::sums::Sums;
+use super::sums::halves;
 use crate::parallel::zero::Zero;
 use crate::plan::PassOrder;
 use crate::plan::Pipeline;
@@ -261,11 +262,11 @@ impl<'a, C: States> Joint<'a, C> {
                 }
             };
         }
-        // A step over shards is the shorter the more share it: then the most come first.
-        match candidate.shape.zero {
-            Zero::Nothing => vec![part(fewest, fewest, 0), part(fewest + 1, most, 0)],
-            _ => vec![part(most, most, 0), part(fewest, most - 1, 0)],
+        // Where every pair is alike, a step over shards is the shorter the more share it: then the most come first.
+        if self.problem.job.links.is_flat() {
+            return vec![part(most, most, 0), part(fewest, most - 1, 0)];
         }
+        halves(candidate.pipelines).map(|(fewest, most)| part(fewest, most, 0)).into()
     }
 
     /// A candidate with what none of its cuts can beat, and not `least` either.

@@ -28,6 +28,12 @@ use crate::plan::Shape;
 use crate::plan::StageTime;
 use crate::plan::StepStart;
 
+/// Both halves of several numbers of pipelines.
+pub(super) fn halves((fewest, most): Range) -> [Range; 2] {
+    let middle = fewest.midpoint(most);
+    [(fewest, middle), (middle + 1, most)]
+}
+
 /// Sums over the layers of a problem.
 pub(super) struct Sums {
     /// Ticks of both passes, and of the forward passes that may run again.
@@ -184,7 +190,12 @@ impl Sums {
         let tried = match most - fewest {
             _ if job.links.is_flat() => fewest..=fewest,
             0..8 => fewest..=most,
-            _ => return Exchanged::default(),
+            // Shapes are taken apart by the same halves, which are known then.
+            _ => {
+                let [low, high] = halves(pipelines);
+                let low = self.exchanged(problem, shape, low);
+                return low.min(self.exchanged(problem, shape, high));
+            }
         };
         let one_by_one = self.is_chain && job.ends.buckets == Buckets::Layers;
         let of_all = |time: &dyn Fn(Parameters) -> u64| -> u128 {

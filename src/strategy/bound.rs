@@ -42,6 +42,7 @@ use crate::plan::Buckets;
 use crate::plan::Profile;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
+use crate::profile::even_cut;
 use crate::units::Bytes;
 use crate::units::Energy;
 use crate::units::Time;
@@ -129,6 +130,23 @@ impl SpaceBound {
         let divisions = divisions.map(|(known, division)| DivisionBound {
             pipelines: vec![pipelines(terms, division, memory)],
             ..known.clone()
+        });
+        let arrays = self.arrays.clone();
+        Self { divisions: divisions.collect(), arrays, memories: vec![memory] }
+    }
+
+    /// The same for one division, and for none of the others.
+    #[must_use]
+    pub fn with_memory_of(
+        &self,
+        (terms, training): (&Terms, &Training),
+        memory: Bytes,
+        wanted: usize,
+    ) -> Self {
+        let divisions = self.divisions.iter().zip(&training.divisions).enumerate();
+        let divisions = divisions.map(|(at, (known, division))| {
+            let own = if at == wanted { pipelines(terms, division, memory) } else { Vec::new() };
+            DivisionBound { pipelines: vec![own], ..known.clone() }
         });
         let arrays = self.arrays.clone();
         Self { divisions: divisions.collect(), arrays, memories: vec![memory] }
@@ -374,6 +392,7 @@ fn pipeline_bound(
         time_model: terms.time_model,
         chunks: choices.chunks.clone(),
         layouts: layouts(&choices, division),
+        in_ends: in_ends(&choices, division),
         capacity: terms.usable(memory).0,
         kept: layer.kept.0,
         // Nothing is sent to the first layer of all.
@@ -431,6 +450,26 @@ fn layouts(choices: &Choices, division: &Division) -> Layouts {
     };
     let is_known = inner.iter().all(|&other| other == kind) && choices.cut == CutChoice::Best;
     Layouts { n_layers: sequence.len(), longer: is_known.then_some(longer) }
+}
+
+/// How many repeated layers the first and the last rank of an even cut hold, by number of ranks; nothing where other
+/// cuts are compared.
+fn in_ends(choices: &Choices, division: &Division) -> BTreeMap<u64, [u64; 2]> {
+    let sequence = &division.share.sequence;
+    if choices.cut != CutChoice::Even {
+        return BTreeMap::new();
+    }
+    let held = |stage: &[usize]| {
+        stage.iter().filter(|&&layer| sequence[layer] == division.repeated.0).count() as u64
+    };
+    let ranks = *choices.ranks.start()..=sequence.len().min(*choices.ranks.end());
+    ranks
+        .filter_map(|ranks| {
+            let cut = even_cut(sequence, ranks)?;
+            let (first, last) = (cut.stages().next()?, cut.stages().last()?);
+            Some((ranks as u64, [held(first), held(last)]))
+        })
+        .collect()
 }
 
 /// What replicas exchange at the least where there are any of these numbers of pipelines.

@@ -28,6 +28,8 @@ struct Shape {
     last_stage: u64,
     /// Forward passes of repeated layers that memory asks to run again, for each micro-batch.
     repeats: f64,
+    /// Repeated layers that the first and the last rank surely hold.
+    in_ends: [u64; 2],
     exchanges: Exchanges,
 }
 
@@ -57,7 +59,35 @@ pub struct Sharing {
 #[derive(Clone, Debug)]
 pub struct PipelineBound {
     limits: PipelineLimits,
+    /// Those whose ranks have the least to do first.
     shapes: Vec<Shape>,
+    /// The ranks of all other shapes have more than this part of all work to do.
+    beyond: Option<f64>,
+}
+
+/// Shapes whose ranks have so many times more to do than those of the first one that fits are not told apart: most of
+/// their devices idle, and what all have to do says enough of them.
+const FARTHEST: f64 = 4.0;
+
+/// A number of ranks with numbers of pipelines that are not told apart.
+struct Asked<'a> {
+    ranks: u64,
+    pipelines: &'a RangeInclusive<u64>,
+    /// Micro-batches that each pipeline runs at the least: more pipelines leave each with fewer and share more, so that
+    /// no bound grows.
+    rounds: u64,
+}
+
+impl<'a> Asked<'a> {
+    fn new(limits: &PipelineLimits, (ranks, pipelines): &'a (u64, RangeInclusive<u64>)) -> Self {
+        let rounds = limits.micro_batches.div_ceil(*pipelines.end());
+        Self { ranks: *ranks, pipelines, rounds }
+    }
+
+    /// The part of all work on all layers that a rank has to do in a batch, on average.
+    fn effort(&self) -> f64 {
+        self.rounds as f64 / self.ranks as f64
+    }
 }
 
 /// Lower bounds on the times of a model's layers on some design, in picoseconds.
@@ -82,39 +112,51 @@ impl PipelineBound {
         limits: PipelineLimits,
         sharings: impl Fn(u64, &RangeInclusive<u64>) -> Vec<Sharing>,
     ) -> Self {
+        let mut asked: Vec<Asked> =
+            limits.pipelines.iter().map(|of| Asked::new(&limits, of)).collect();
+        // Of those that ask for as much the first: the fewest ranks, the most pipelines.
+        asked.sort_by(|a, b| a.effort().total_cmp(&b.effort()));
         let mut shapes: Vec<Shape> = Vec::new();
+        let mut beyond = None;
         // With several stages nothing in flight depends on the number of pipelines.
         let mut several: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-        for (ranks, pipelines) in &limits.pipelines {
-            // More pipelines leave each with fewer micro-batches and share more: no bound grows.
-            let rounds = limits.micro_batches.div_ceil(*pipelines.end());
+        for of in asked {
+            let farthest = shapes.first().map(|least| FARTHEST * least.effort());
+            beyond = farthest.filter(|&farthest| of.effort() > farthest);
+            if beyond.is_some() {
+                break;
+            }
+            let Asked { ranks, pipelines, rounds } = of;
             let most_rounds = limits.micro_batches.div_ceil(*pipelines.start());
-            let sharings = sharings(*ranks, pipelines);
-            for stages in limits.stages(*ranks, most_rounds) {
-                let all = || limits.in_flight((*ranks, rounds, stages));
+            let sharings = sharings(ranks, pipelines);
+            for stages in limits.stages(ranks, most_rounds) {
+                let all = || limits.in_flight((ranks, rounds, stages));
                 let one;
                 let in_flight = match stages {
                     Stages::One => {
                         one = all();
                         &one
                     }
-                    Stages::Several => several.entry(*ranks).or_insert_with(all),
+                    Stages::Several => several.entry(ranks).or_insert_with(all),
+                };
+                let in_ends = match stages {
+                    Stages::One => limits.in_ends.get(&ranks).copied().unwrap_or_default(),
+                    Stages::Several => [0, 0],
                 };
                 for &Sharing { state, exchanges } in &sharings {
                     let Some(repeats) = limits.least_repeats(in_flight, state) else { continue };
-                    let last_stage = limits.most_layers((1, *ranks), in_flight[0], state);
-                    let ranks = *ranks;
-                    let shape = Shape { ranks, stages, rounds, last_stage, repeats, exchanges };
+                    let last_stage = limits.most_layers((1, ranks), in_flight[0], state);
+                    let shape =
+                        Shape { ranks, stages, rounds, last_stage, repeats, in_ends, exchanges };
                     if !shapes.iter().any(|known| known.covers(&shape)) {
                         shapes.push(shape);
                     }
                 }
             }
         }
-        shapes.sort_by(|a, b| a.effort().total_cmp(&b.effort()));
         shapes.shrink_to_fit();
         // They have become shapes; there are many bounds, and each would hold a long list of them.
-        Self { limits: PipelineLimits { pipelines: Vec::new(), ..limits }, shapes }
+        Self { limits: PipelineLimits { pipelines: Vec::new(), ..limits }, shapes, beyond }
     }
 
     /// A time per batch that no placement of layers at least this slow can beat; `None` where
@@ -134,11 +176,11 @@ impl PipelineBound {
         for shape in &self.shapes {
             // The rest has at least as much to do.
             if least <= shape.effort() * all {
-                break;
+                return least;
             }
             least = least.min(self.time_of(shape, layer));
         }
-        least
+        self.beyond.map_or(least, |beyond| least.min(beyond * all))
     }
 
     fn time_of(&self, shape: &Shape, layer: LayerTimes) -> f64 {
@@ -170,15 +212,17 @@ impl PipelineBound {
     }
 
     fn time_of_passes(&self, shape: &Shape, layer: LayerTimes) -> f64 {
-        let LayerTimes { forward, backward, others_forward, others_backward, .. } = layer;
+        let LayerTimes { forward, backward, others_forward, others_backward, ends } = layer;
         let (once, rest) = (forward + backward, others_forward + others_backward);
+        let [first, last] = [0, 1].map(|at| shape.in_ends[at] as f64 * once + ends[at]);
+        let end = first.max(last);
         match self.limits.recompute {
-            Recompute::Full => self.with_loads(shape, forward + once, others_forward + rest),
+            Recompute::Full => self.with_loads(shape, forward + once, others_forward + rest, end),
             Recompute::Stage if shape.ranks > 1 => {
                 self.with_stage_recompute(shape, once, forward + once, rest)
             }
             Recompute::None | Recompute::Stage | Recompute::First(_) | Recompute::AsNeeded => {
-                self.with_loads(shape, once, rest + shape.repeats * forward)
+                self.with_loads(shape, once, rest + shape.repeats * forward, end)
             }
         }
     }
@@ -212,13 +256,14 @@ impl PipelineBound {
         held[0].max(held[1]).max(each * unit + beyond)
     }
 
-    /// The bound where each repeated layer adds `load` to its rank, and the others `rest` in all.
-    fn with_loads(&self, shape: &Shape, load: f64, rest: f64) -> f64 {
+    /// The bound where each repeated layer adds `load` to its rank, and the others `rest` in all, and a rank at one
+    /// end has at least the load `end`.
+    fn with_loads(&self, shape: &Shape, load: f64, rest: f64, end: f64) -> f64 {
         let repeated = self.limits.repeated;
         let sum = repeated as f64 * load + rest;
         // Some rank holds at least the average number of layers, and at least the average load.
         let slowest = (repeated.div_ceil(shape.ranks) as f64 * load).max(sum / shape.ranks as f64);
-        self.time_from(shape, sum, slowest)
+        self.time_from(shape, sum, slowest.max(end))
     }
 
     /// The bound where a layer costs `once` in the last stage, which repeats nothing and holds at

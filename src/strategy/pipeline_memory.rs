@@ -3,6 +3,7 @@
 //!
 //! The other layers (embedding, head) weigh nothing here. docs/search.md proves every step.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::placement::all_are_compared;
@@ -26,6 +27,9 @@ pub struct PipelineLimits {
     pub chunks: RangeInclusive<usize>,
     /// How layers are dealt to several virtual stages of a rank.
     pub layouts: Layouts,
+    /// By number of ranks of one stage each: repeated layers of the first and of the last one, where only one cut is
+    /// compared. Nothing where all are.
+    pub in_ends: BTreeMap<u64, [u64; 2]>,
     /// Bytes that a plan may fill.
     pub capacity: u64,
     /// Bytes that the repeated layer keeps for one micro-batch.
@@ -190,6 +194,7 @@ mod tests {
             time_model: TimeModel::OneForwardOneBackward,
             chunks,
             layouts: Layouts { n_layers, longer: Some(0) },
+            in_ends: BTreeMap::new(),
             capacity: 1000,
             kept: 10,
             input: 2,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::OnceLock;
 use std::sync::PoisonError;
@@ -51,6 +52,8 @@ pub struct Ground {
     sketches: Vec<SpaceBound>,
     /// By stacks of memory, then by model.
     bounds: Vec<OnceLock<Vec<SpaceBound>>>,
+    /// By stacks of memory, model and division: what guesses need where nothing else was asked.
+    of_divisions: Mutex<HashMap<(usize, usize, usize), Arc<SpaceBound>>>,
 }
 
 /// What was found of a model on a point.
@@ -142,6 +145,26 @@ impl<'a> ChipEvaluator<'a> {
                 .collect()
         });
         &bounds[model]
+    }
+
+    /// The same of one division alone.
+    fn bound_of_division(
+        &self,
+        model: usize,
+        point: &ChipPoint,
+        division: usize,
+    ) -> Arc<SpaceBound> {
+        let ground = self.ground(usize::from(point[LINKS]));
+        let key = (usize::from(point[STACKS]), model, division);
+        let lock = || ground.of_divisions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&key) {
+            return Arc::clone(known);
+        }
+        let memory = self.setup.knobs(point).design(&self.setup.grid.technology).hbm;
+        let of = (&ground.terms, &ground.trainings[model]);
+        let found = Arc::new(ground.sketches[model].with_memory_of(of, memory, division));
+        lock().insert(key, Arc::clone(&found));
+        found
     }
 
     /// A time that no way to train a model on any chip nowhere above a point can beat; `None` where
@@ -377,7 +400,11 @@ impl<'a> ChipEvaluator<'a> {
         }
         let (chip, point) = (self.greatest_chip(greatest)?, &greatest.point);
         let planner = self.planner(model, point);
-        let found = planner.guess(&chip, self.bound_of(model, point), way);
+        let ground = self.ground(usize::from(point[LINKS]));
+        let found = match ground.bounds[usize::from(point[STACKS])].get() {
+            Some(bounds) => planner.guess(&chip, &bounds[model], way),
+            None => planner.guess(&chip, &self.bound_of_division(model, point, way.0), way),
+        };
         lock().insert(key, found);
         found
     }
@@ -526,6 +553,7 @@ impl Ground {
         Ok(Self {
             sketches: trainings.iter().map(sketch).collect(),
             bounds: (0..setup.grid.lens()[STACKS]).map(|_| OnceLock::new()).collect(),
+            of_divisions: Mutex::default(),
             trainings,
             terms,
         })
