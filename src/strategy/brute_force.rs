@@ -56,6 +56,7 @@ use crate::placement::Usage;
 use crate::placement::noise::Noise;
 use crate::placement::refusal;
 use crate::plan::Cost;
+use crate::plan::CutSpace;
 use crate::plan::Job;
 use crate::plan::Limits;
 use crate::plan::PassOrder;
@@ -491,6 +492,32 @@ fn the_best_by_every_price_is_that_of_brute_force_and_no_bound_is_above_it() {
         _ => *count > 3,
     };
     assert!(solved.len() == 4 && solved.iter().all(enough), "{solved:?} of 400 fit");
+}
+
+#[test]
+fn no_bound_of_even_cuts_is_above_their_best_and_some_are_above_that_of_all_cuts() {
+    let mut noise = Noise(0xE7E2);
+    let (mut compared, mut closer) = (0, 0);
+    for _ in 0..300 {
+        let Instance { chip, mut terms, training, .. } = instance(&mut noise);
+        terms.price = Price::Time;
+        terms.power_cap_w = None;
+        let table = EstimateTable::new(terms.options);
+        let bound = |terms: &Terms| {
+            let planner = Planner { terms, training: &training, table: &table };
+            planner.bound_on(&chip).least(terms, &training, &chip, Figures::Time)
+        };
+        let of_all = bound(&terms);
+        terms.space.cut = CutSpace::Even;
+        let of_even = bound(&terms);
+        let planner = Planner { terms: &terms, training: &training, table: &table };
+        let Some(best) = planner.best_on(&chip) else { continue };
+        let (of_all, of_even) = (of_all.unwrap().time, of_even.expect("it fits").time);
+        assert!(of_all <= of_even && of_even <= best.chosen.standing.time, "{of_even:?}");
+        compared += 1;
+        closer += u32::from(of_all < of_even);
+    }
+    assert!(compared > 100 && closer > 4, "{compared} {closer}");
 }
 
 #[test]

@@ -333,3 +333,69 @@ impl Shape {
             && mine.inside <= theirs.inside
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipeline_memory::Layouts;
+    use super::*;
+    use crate::placement::noise::Noise;
+
+    fn limits(noise: &mut Noise) -> PipelineLimits {
+        let n_layers = noise.of(&[6, 12, 30]);
+        let mut pipelines = Vec::new();
+        for ranks in 1..=n_layers as u64 {
+            let singles = (1..=64 / ranks).rev();
+            pipelines.extend(singles.map(|n| (ranks, n..=n)));
+        }
+        PipelineLimits {
+            pipelines,
+            micro_batches: noise.of(&[64, 100]),
+            repeated: n_layers as u64 - 2,
+            recompute: noise.of(&[Recompute::None, Recompute::AsNeeded, Recompute::Full]),
+            time_model: TimeModel::OneForwardOneBackward,
+            chunks: 1..=noise.of(&[1, 2]),
+            layouts: Layouts { n_layers, longer: Some(0) },
+            in_ends: BTreeMap::new(),
+            capacity: noise.of(&[60, 200, 1000]),
+            kept: 10,
+            input: 2,
+            working: 0,
+        }
+    }
+
+    #[test]
+    fn what_is_not_told_apart_is_never_bounded_above_its_own_and_seldom_below_the_least() {
+        let mut noise = Noise(0xFA2);
+        let (mut fits, mut less) = (0, 0);
+        for _ in 0..200 {
+            let limits = limits(&mut noise);
+            let most = noise.of(&[0, 10, 1000, 100_000]);
+            // The fewer share, the less they exchange: then devices idle.
+            let exchanged = |pipelines: &RangeInclusive<u64>| most * (pipelines.start() - 1);
+            let sharings = |_: u64, pipelines: &RangeInclusive<u64>| {
+                let first = exchanged(pipelines);
+                let exchanges = Exchanges { first, ..Exchanges::default() };
+                vec![Sharing { state: 1, exchanges }]
+            };
+            let layer = LayerTimes {
+                forward: 10.0,
+                backward: noise.of(&[10.0, 20.0]),
+                others_forward: 3.0,
+                others_backward: 3.0,
+                ends: [noise.of(&[0.0, 40.0]), 6.0],
+            };
+            let each = limits.pipelines.iter().filter_map(|one| {
+                let alone = PipelineLimits { pipelines: vec![one.clone()], ..limits.clone() };
+                PipelineBound::new(alone, sharings).least_time(layer)
+            });
+            let each = each.min();
+            let all = PipelineBound::new(limits.clone(), sharings);
+            let found = all.least_time(layer);
+            assert!(found <= each && found.is_some() == each.is_some(), "{found:?} {each:?}");
+            fits += u32::from(found.is_some());
+            less += u32::from(found < each);
+            assert!(found == each || all.beyond.is_some());
+        }
+        assert!(fits > 100 && less > 0 && less < fits / 2, "{less} of {fits}");
+    }
+}
