@@ -41,6 +41,9 @@ pub const NETWORK_ENDS: &str = "its network does not join so many devices";
 /// Baselines that are chips of the space; parts come after them.
 pub const N_OF_SPACE: usize = 3;
 
+/// The place among them of the chip for the plan of experts.
+const FOR_EXPERTS: usize = 2;
+
 /// The memory and links of an H100: stacks, and GB/s per direction.
 const H100_CLASS: (u64, u64) = (5, 450);
 
@@ -81,7 +84,7 @@ pub fn described(at: usize, setup: &ChipSetup, parts: &[RealPart]) -> (String, S
                 ),
             )
         }
-        2 => match expert_degrees(setup) {
+        FOR_EXPERTS => match expert_degrees(setup) {
             Some(experts::Degrees { stages, data_parallel, tensor_parallel }) => (
                 format!("plan of experts, {tensor_parallel} wide, {stages} stages"),
                 format!(
@@ -140,9 +143,14 @@ impl From<Stopped> for Missing {
 impl Comparison<'_> {
     /// All baselines, those of the space first; what the observer stops is left out, with that as its
     /// reason.
+    ///
+    /// The chip for the plan of experts is a search of its own, and may take long: it is looked for when all others
+    /// are known.
     pub fn baselines(&self, parts: &[RealPart], observer: &dyn Observer) -> Vec<ChipBaseline> {
         let setup = self.evaluator.setup;
-        (0..N_OF_SPACE + parts.len())
+        let others = (0..N_OF_SPACE + parts.len()).filter(|&at| at != FOR_EXPERTS);
+        let mut found: Vec<(usize, ChipBaseline)> = others
+            .chain([FOR_EXPERTS])
             .map(|at| {
                 let (name, description) = described(at, setup, parts);
                 let mut baseline = ChipBaseline {
@@ -170,9 +178,11 @@ impl Comparison<'_> {
                     }
                     Err(reason) => baseline.reason = Some(reason.to_owned()),
                 }
-                baseline
+                (at, baseline)
             })
-            .collect()
+            .collect();
+        found.sort_unstable_by_key(|(at, _)| *at);
+        found.into_iter().map(|(_, baseline)| baseline).collect()
     }
 
     /// How the winner stands beside another.
@@ -188,7 +198,7 @@ impl Comparison<'_> {
         observer: &dyn Observer,
     ) -> Result<(ChipEntry, (Vec<Standing>, Takes)), Missing> {
         let setup = self.evaluator.setup;
-        if at == 2 {
+        if at == FOR_EXPERTS {
             return self.for_experts(observer);
         }
         let given = if at == 0 { Given::NOTHING } else { given(setup) };
@@ -209,7 +219,7 @@ impl Comparison<'_> {
         let evaluator = ChipEvaluator::new(&setup, &()).map_err(|_| NO_PLAN)?;
         let problem = ByObjective { evaluator: &evaluator, models: vec![0], judge: self.judge };
         let whole = ChipRegion::whole(setup.grid.lens());
-        let (what, _) = described(2, &setup, &[]);
+        let (what, _) = described(FOR_EXPERTS, &setup, &[]);
         let walked = walk(&problem, whole, (1, Vec::new()), &what, observer);
         if !walked.complete() {
             return Err(STOPPED);
