@@ -126,26 +126,24 @@ impl SpaceBound {
     /// The same bounds for devices with one other size of memory.
     #[must_use]
     pub fn with_memory(&self, terms: &Terms, training: &Training, memory: Bytes) -> Self {
-        let divisions = self.divisions.iter().zip(&training.divisions);
-        let divisions = divisions.map(|(known, division)| DivisionBound {
-            pipelines: vec![pipelines(terms, division, memory)],
-            ..known.clone()
-        });
-        let arrays = self.arrays.clone();
-        Self { divisions: divisions.collect(), arrays, memories: vec![memory] }
+        self.with_memory_where((terms, training), memory, |_| true)
     }
 
     /// The same for one division, and for none of the others.
     #[must_use]
-    pub fn with_memory_of(
+    pub fn with_memory_of(&self, of: (&Terms, &Training), memory: Bytes, division: usize) -> Self {
+        self.with_memory_where(of, memory, |at| at == division)
+    }
+
+    fn with_memory_where(
         &self,
         (terms, training): (&Terms, &Training),
         memory: Bytes,
-        wanted: usize,
+        is_wanted: impl Fn(usize) -> bool,
     ) -> Self {
         let divisions = self.divisions.iter().zip(&training.divisions).enumerate();
         let divisions = divisions.map(|(at, (known, division))| {
-            let own = if at == wanted { pipelines(terms, division, memory) } else { Vec::new() };
+            let own = if is_wanted(at) { pipelines(terms, division, memory) } else { Vec::new() };
             DivisionBound { pipelines: vec![own], ..known.clone() }
         });
         let arrays = self.arrays.clone();

@@ -69,6 +69,11 @@ pub struct PipelineBound {
 /// their devices idle, and what all have to do says enough of them.
 const FARTHEST: f64 = 4.0;
 
+/// The part of all work on all layers that a rank has to do in a batch, on average.
+fn effort(rounds: u64, ranks: u64) -> f64 {
+    rounds as f64 / ranks as f64
+}
+
 /// A number of ranks with numbers of pipelines that are not told apart.
 struct Asked<'a> {
     ranks: u64,
@@ -84,9 +89,8 @@ impl<'a> Asked<'a> {
         Self { ranks: *ranks, pipelines, rounds }
     }
 
-    /// The part of all work on all layers that a rank has to do in a batch, on average.
     fn effort(&self) -> f64 {
-        self.rounds as f64 / self.ranks as f64
+        effort(self.rounds, self.ranks)
     }
 }
 
@@ -313,9 +317,8 @@ impl PipelineBound {
 }
 
 impl Shape {
-    /// The part of all work on all layers that a rank has to do in a batch, on average.
     fn effort(&self) -> f64 {
-        self.rounds as f64 / self.ranks as f64
+        effort(self.rounds, self.ranks)
     }
 
     /// Whether nothing that `other` bounds is faster than what this does: it has as many ranks, no
