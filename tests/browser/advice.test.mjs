@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
-import { AXE, launch, open, phaze, scratch, stickingOut } from "./browser.mjs";
+import { AXE, finds, launch, open, phaze, scratch, stickingOut } from "./browser.mjs";
 
 const folder = join(scratch(), "plan");
 const words = "plan llama3-8b --gpus 8..32xh100-sxm --seq 4096 --tokens 100G --for megatron --deadline 60d";
@@ -26,8 +26,8 @@ test("the run is told in the figures of advice.json", async () => {
 test("every number of devices has its two bars, and the knee is told", async () => {
   const { page } = await open(browser, join(folder, "plan.html"));
   const points = advice.curve.points.filter((point) => point.found);
-  assert.equal(await page.locator("#curve svg rect.doubled").count(), points.length);
-  assert.equal(await page.locator("#curve svg rect.halved").count(), points.length);
+  await finds(page.locator("#curve svg rect.doubled"), points.length);
+  await finds(page.locator("#curve svg rect.halved"), points.length);
   const { knee } = advice.curve;
   const told = knee === points.at(-1).devices ? `Up to ${knee} devices less` : `Beyond ${knee} devices more`;
   assert.ok((await page.locator("#scaling").textContent()).includes(`${told} than a tenth of the GPU-hours`));

@@ -1,5 +1,6 @@
 // Opens reports in Debian's Chromium and watches what they do.
 
+import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -91,8 +92,25 @@ export async function open(browser, file, { width = 1280, height = 900, theme = 
   });
   await page.goto(`file://${file}`);
   await page.waitForFunction(() => document.querySelector("main").childElementCount > 0);
+  // Charts are drawn when their frames have found their widths.
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll("figure .canvas")].every(
+      (host) => host.childElementCount > 0 || host.getBoundingClientRect().width === 0,
+    ),
+  );
   await page.waitForTimeout(150);
   return { page, complaints };
+}
+
+/** Waits until a locator finds that many: charts are drawn a moment after their frame stands. */
+export async function finds(locator, wanted) {
+  const end = Date.now() + 10_000;
+  let found = await locator.count();
+  while (found !== wanted && Date.now() < end) {
+    await locator.page().waitForTimeout(20);
+    found = await locator.count();
+  }
+  assert.equal(found, wanted, String(locator));
 }
 
 /** What sticks out of the window sideways, other than inside boxes that scroll by themselves. */

@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
-import { best, launch, open, phaze, pointOf, scratch, searched, stickingOut } from "./browser.mjs";
+import { best, finds, launch, open, phaze, pointOf, scratch, searched, stickingOut } from "./browser.mjs";
 
 // Two models, the exact front, and a cap of power.
 const SEARCH = "--model bert-large --model gpt2-xl --pareto --top 5 --power-cap 300".split(" ");
@@ -124,7 +124,7 @@ test("names with markup in them do nothing", async () => {
     changed.proof.statement = name;
   });
   const { page, complaints } = await open(browser, join(folder, "report.html"));
-  assert.equal(await page.locator("main img, main script").count(), 0);
+  await finds(page.locator("main img, main script"), 0);
   assert.ok((await page.locator(".eyebrow").textContent()).includes(name));
   assert.ok((await page.title()).includes(name));
   assert.deepEqual(complaints, []);
@@ -148,7 +148,7 @@ test("what is missing is left out, not guessed", async () => {
         delete result[key];
   });
   const { page, complaints } = await open(browser, join(folder, "report.html"));
-  assert.equal(await page.locator("#whatif, #models, #timeline, #memory").count(), 0);
+  await finds(page.locator("#whatif, #models, #timeline, #memory"), 0);
   assert.equal(await page.locator("#answer [data-key=energy_per_token_j]").first().textContent(), "–");
   assert.deepEqual(complaints, []);
 });
@@ -167,7 +167,7 @@ test("a search that found nothing says why", async () => {
   });
   const { page, complaints } = await open(browser, join(folder, "report.html"));
   assert.match(await page.locator("#answer").textContent(), /layer 0 alone needs 41 GiB of 32 GiB/);
-  assert.equal(await page.locator("#plan").count(), 0);
+  await finds(page.locator("#plan"), 0);
   assert.deepEqual(complaints, []);
 });
 
@@ -195,8 +195,8 @@ test("two objectives have an axis each, and the page says so", async () => {
   const compared = join(scratch(), "compare.html");
   phaze("report", "--compare", fast.folder, also.folder, "--out", compared);
   const same = await open(browser, compared);
-  assert.equal(await same.page.locator("#own-axes").count(), 0);
-  assert.equal(await same.page.locator("#space figure").count(), 1);
+  await finds(same.page.locator("#own-axes"), 0);
+  await finds(same.page.locator("#space figure"), 1);
   phaze("report", "--compare", fast.folder, frugal.folder, "--out", compared);
   const { page, complaints } = await open(browser, compared);
   assert.match(await page.locator("#own-axes").textContent(), /an axis of its own/);
@@ -244,7 +244,7 @@ test("a plan has its page, and its timeline ends when the batch does", async () 
     const end = Number(await page.locator("#timeline").getAttribute("data-end"));
     assert.ok(Math.abs(end / time - 1) < 1e-9, `${end} is not ${time}`);
     await page.locator("#stages").getByRole("button", { name: "Table" }).click();
-    assert.equal(await page.locator("#stages tbody tr").count(), plan.answer.stages.length);
+    await finds(page.locator("#stages tbody tr"), plan.answer.stages.length);
     assert.deepEqual(await stickingOut(page), []);
     assert.deepEqual(complaints, []);
   }

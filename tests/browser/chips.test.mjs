@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
-import { launch, open, phaze, scratch, stickingOut } from "./browser.mjs";
+import { finds, launch, open, phaze, scratch, stickingOut } from "./browser.mjs";
 
 const SPACE = [
   ...["--model", "bert-large", "--devices", "8", "--global-batch", "64", "--micro-batch", "2"],
@@ -30,7 +30,7 @@ after(() => browser.close());
 test("the die is drawn to scale with a block for every stack", async () => {
   const { page, complaints } = await open(browser, join(found.folder, "report.html"));
   const chip = found.outcome.winner.chip;
-  assert.equal(await page.locator("#die .stack").count(), chip.knobs.stacks);
+  await finds(page.locator("#die .stack"), chip.knobs.stacks);
   const areas = await page.locator("#die .part").evaluateAll((parts) =>
     parts.map((part) => part.width.baseVal.value * part.height.baseVal.value),
   );
@@ -43,11 +43,11 @@ test("the die is drawn to scale with a block for every stack", async () => {
 test("bars, curves, baselines and near-winners say what the outcome says", async () => {
   const { page } = await open(browser, join(found.folder, "report.html"));
   const { outcome } = found;
-  assert.equal(await page.locator("#budget figure").count(), 4);
-  assert.equal(await page.locator("#curves figure").count(), 6);
-  assert.equal(await page.locator("#baselines tr").count(), outcome.baselines.length + 1);
-  assert.equal(await page.locator("#near tr").count(), 1 + 3 + 6);
-  assert.equal(await page.locator("#objectives tr").count(), 1 + outcome.why.objectives.length);
+  await finds(page.locator("#budget figure"), 4);
+  await finds(page.locator("#curves figure"), 6);
+  await finds(page.locator("#baselines tr"), outcome.baselines.length + 1);
+  await finds(page.locator("#near tr"), 1 + 3 + 6);
+  await finds(page.locator("#objectives tr"), 1 + outcome.why.objectives.length);
   assert.match(await page.locator("#why p").textContent(), /of its time/);
   assert.ok(!(await page.locator("#proof table").isVisible()));
   await page.locator("summary").click();
@@ -58,11 +58,11 @@ test("unlike objectives stand on no common axis", async () => {
   const file = join(scratch(), "compare.html");
   phaze("report", "--compare", found.folder, cheap.folder, "--out", file);
   const unlike = await open(browser, file);
-  assert.equal(await unlike.page.locator("#unlike").count(), 1);
-  assert.equal(await unlike.page.locator("#axis").count(), 0);
+  await finds(unlike.page.locator("#unlike"), 1);
+  await finds(unlike.page.locator("#axis"), 0);
   phaze("report", "--compare", found.folder, found.folder, "--out", file);
   const alike = await open(browser, file);
-  assert.equal(await alike.page.locator("#axis rect").count(), 2);
+  await finds(alike.page.locator("#axis rect"), 2);
 });
 
 test("the page is readable on a telephone and in the dark", async () => {

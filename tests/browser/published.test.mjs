@@ -10,6 +10,7 @@ import {
   AXE,
   PHAZE,
   best,
+  finds,
   launch,
   open,
   pointOf,
@@ -27,7 +28,7 @@ after(() => browser.close());
 test("the report opens without complaint and asks nobody for anything", async () => {
   const { page, complaints } = await open(browser, file);
   for (const section of ["answer", "space", "plan", "layer", "whatif", "proof"]) {
-    assert.equal(await page.locator(`section#${section}`).count(), 1, section);
+    await finds(page.locator(`section#${section}`), 1);
   }
   assert.deepEqual(complaints, []);
 });
@@ -273,13 +274,13 @@ test("an operator can be chosen in the schedule, the table and the roofline", as
   await page.locator("#roofline circle").last().focus();
   await page.keyboard.press("Enter");
   assert.match(await page.locator("#tiles h3").textContent(), /^How .+ is cut$/);
-  assert.equal(await page.locator("#roofline circle").count(), matmuls.length);
+  await finds(page.locator("#roofline circle"), matmuls.length);
   await page.locator("[data-pass=backward]").click();
   assert.equal(
     Number(await page.locator("[data-key=layer-time]").getAttribute("data-value")),
     backward.time_s,
   );
-  assert.equal(await page.locator("#layer .tablebox tbody tr").count(), backward.operators.length);
+  await finds(page.locator("#layer .tablebox tbody tr"), backward.operators.length);
 });
 
 test("every chart has a table and downloads", async () => {

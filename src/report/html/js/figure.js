@@ -55,7 +55,9 @@ export function figure({ id, title, note, legend, controls, draw, table: content
   }
 
   function redraw() {
-    if (!root.isConnected || state.width === 0) return;
+    if (!root.isConnected) return;
+    if (state.width === 0) state.width = Math.floor(host.getBoundingClientRect().width);
+    if (state.width === 0) return;
     if (state.tabular) refill(host, table({ caption: title, ...content() }));
     else draw(host, state.width);
   }

@@ -82,6 +82,8 @@ export function layerPanels(design, result) {
     const { operators: all } = state.layer[state.pass];
     body.querySelector("#gantt")?.redraw();
     refill(detail, roofline(design, all, at, pick, limited), tiles(design, all[at]));
+    // At once, so that nothing blinks or jumps between two choices.
+    for (const figure of detail.querySelectorAll("figure")) figure.redraw();
   }
 
   start();
