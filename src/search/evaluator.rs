@@ -51,7 +51,7 @@ impl<'a> Evaluator<'a> {
         let bounds = setup
             .trainings
             .iter()
-            .map(|training| SpaceBound::new(&setup.terms, training, arrays.to_vec(), &memories));
+            .map(|training| SpaceBound::new(training, arrays.to_vec(), &memories));
         Self { table: EstimateTable::new(setup.terms.options), bounds: bounds.collect(), setup }
     }
 
@@ -70,7 +70,7 @@ impl<'a> Evaluator<'a> {
         figures: Figures,
     ) -> Option<Standing> {
         let Setup { terms, trainings, .. } = self.setup;
-        self.bounds[model].least(terms, &trainings[model], chip, figures)
+        self.bounds[model].least((terms, &trainings[model]), chip, figures)
     }
 
     /// The best way to train a model on a design of the space, where those slower than `limit` need

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Terms;
-use super::bound::Figures;
-use super::bound::SpaceBound;
-use super::bound::Variant;
 use super::cheapest;
 use super::energy::BatchEnergy;
 use super::fastest;
 use super::fastest::Timing;
 use super::price::Price;
 use super::price::Standing;
+use super::space_bound::Figures;
+use super::space_bound::SpaceBound;
+use super::space_bound::Variant;
 use super::training::Division;
 use super::training::Sharded;
 use super::training::Training;
@@ -160,11 +160,15 @@ impl Planner<'_> {
             Price::Time => Figures::Time,
             Price::Energy => Figures::TimeAndEnergy,
         };
-        let mut variants = bound.variants(self.terms, self.training, chip, figures);
+        let asked = (self.terms, self.training);
+        // Where a limit is heeded, what is surely slower is not looked at.
+        let longest = limit.filter(|_| self.is_fastest_wanted());
+        let mut variants = bound.variants(asked, chip, (figures, longest));
         let price = |variant: &Variant| self.terms.price.of(variant.least);
         variants.sort_unstable_by_key(|v| (price(v), v.division, v.sharded, v.recompute));
         if variants.is_empty() {
-            return Within::Nothing;
+            let fits = longest.filter(|_| bound.least_time_on(asked, chip).is_some());
+            return fits.map_or(Within::Nothing, Within::Slower);
         }
         let mut timed = TimedDivisions::new();
         let on = (chip, bound);
@@ -196,7 +200,7 @@ impl Planner<'_> {
     /// The bounds of one chip alone.
     pub fn bound_on(&self, chip: &Accelerator) -> SpaceBound {
         let arrays = vec![chip.rooflines().0];
-        SpaceBound::new(self.terms, self.training, arrays, &[chip.design().hbm])
+        SpaceBound::new(self.training, arrays, &[chip.design().hbm])
     }
 
     /// What memory asks of one division on a chip: its profile, in which nothing takes time, and the
@@ -209,6 +213,11 @@ impl Planner<'_> {
         Ok((profile, job))
     }
 
+    /// Whether time is the price and nothing caps the power.
+    fn is_fastest_wanted(&self) -> bool {
+        self.terms.price == Price::Time && self.terms.power_cap_w.is_none()
+    }
+
     fn search(
         &self,
         (chip, bound): (&Accelerator, &SpaceBound),
@@ -216,7 +225,7 @@ impl Planner<'_> {
         timed: &mut TimedDivisions,
         limit: Option<Time>,
     ) -> Searched {
-        if self.terms.price == Price::Time && self.terms.power_cap_w.is_none() {
+        if self.is_fastest_wanted() {
             let measure = |division: &Division, timing: Timing| {
                 let mut timed = self.measure(division, chip, timing).ok()?;
                 if timing == Timing::Glance {

@@ -1,13 +1,12 @@
 //! What no way to train a model on a chip can beat, for every chip of a space.
 //!
-//! In: a [`Training`], the shapes of arrays and the sizes of memory of a space. Out, for a chip: a
-//! [`Variant`] for each division and recompute choice, with a time and an energy that none of its
-//! placements can beat. docs/search.md says why each step is sound.
+//! In: a division, the shapes of arrays and the sizes of memory of a space. Out: what its layers take at the least
+//! ([`DivisionSketch`]) and, for each way to share and to repeat, what no placement can beat ([`Pipelines`]).
+//! `space_bound` joins those of all divisions. docs/search.md says why each step is sound.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 use super::Terms;
 use super::pipeline_bound::Exchanges;
@@ -16,13 +15,11 @@ use super::pipeline_bound::PipelineBound;
 use super::pipeline_bound::Sharing;
 use super::pipeline_memory::Layouts;
 use super::pipeline_memory::PipelineLimits;
-use super::price::Standing;
 use super::roofline::PeakRates;
 use super::roofline::Sketch;
 use super::roofline::lowered;
 use super::training::Division;
 use super::training::Sharded;
-use super::training::Training;
 use super::training::shardings;
 use crate::hardware::Accelerator;
 use crate::hardware::network::Exchange;
@@ -45,26 +42,14 @@ use crate::plan::TimeModel;
 use crate::profile::even_cut;
 use crate::units::Bytes;
 use crate::units::Energy;
-use crate::units::Time;
 
-/// The bounds of one model, prepared for every shape of array and size of memory of a space.
+/// What the layers of a division take at the least, prepared for every shape of array.
 #[derive(Clone, Debug)]
-pub struct SpaceBound {
-    /// Ascending.
-    arrays: Vec<(u64, u64)>,
-    memories: Vec<Bytes>,
-    divisions: Vec<DivisionBound>,
-}
-
-/// The bounds of a division.
-#[derive(Clone, Debug)]
-struct DivisionBound {
+pub(super) struct DivisionSketch {
     /// By array shape, then by kind of layer, forward and backward.
-    sketches: Arc<Vec<Vec<[Sketch; 2]>>>,
-    /// By size of off-chip memory, then by what is exchanged inside layers and computed again.
-    pipelines: Vec<Vec<(Option<Sharded>, Recompute, PipelineBound)>>,
+    sketches: Vec<Vec<[Sketch; 2]>>,
     /// By array shape: bytes between arrays and their buffers, forward and backward.
-    array_bytes: Arc<Vec<[u128; 2]>>,
+    pub array_bytes: Vec<[u128; 2]>,
     repeated: (usize, u64),
     /// How often each kind occurs.
     occurrences: Vec<u64>,
@@ -72,200 +57,18 @@ struct DivisionBound {
     ends: [Option<usize>; 2],
 }
 
-/// A division and a recompute choice, with what none of its placements can beat.
-#[derive(Clone, Copy, Debug)]
-pub struct Variant {
-    /// Which division of the training.
-    pub division: usize,
-    /// What replicas exchange inside every layer, where they do.
-    pub sharded: Option<Sharded>,
-    /// What is computed again.
-    pub recompute: Recompute,
-    /// The least time and energy of a batch.
-    pub least: Standing,
-    /// The place of its bound among those of its division.
-    place: usize,
-}
+/// By what is exchanged inside layers and computed again: what bounds a division on devices with so much memory.
+pub(super) type Pipelines = Vec<(Option<Sharded>, Recompute, PipelineBound)>;
 
-/// What a variant is called on every chip: its division, what replicas exchange inside layers, what is computed again.
-pub type VariantName = (usize, Option<Sharded>, Recompute);
-
-impl Variant {
-    /// What it is called on every chip.
-    pub fn name(&self) -> VariantName {
-        (self.division, self.sharded, self.recompute)
-    }
-}
-
-/// Which figures a bound is asked for: energy takes longer, and few objectives need it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Figures {
-    /// The energy is answered as 0.
-    Time,
-    /// Both.
-    TimeAndEnergy,
-}
-
-impl SpaceBound {
-    /// Prepares bounds for arrays of these shapes and devices of these sizes of memory.
-    pub fn new(
-        terms: &Terms,
-        training: &Training,
-        mut arrays: Vec<(u64, u64)>,
-        memories: &[Bytes],
-    ) -> Self {
-        arrays.sort_unstable();
-        arrays.dedup();
-        let divisions = training.divisions.iter();
-        let divisions = divisions
-            .map(|division| DivisionBound::new(terms, division, &arrays, memories))
-            .collect();
-        Self { divisions, arrays, memories: memories.to_vec() }
-    }
-
-    /// The same bounds for devices with one other size of memory.
-    #[must_use]
-    pub fn with_memory(&self, terms: &Terms, training: &Training, memory: Bytes) -> Self {
-        self.with_memory_where((terms, training), memory, |_| true)
-    }
-
-    /// The same for one division, and for none of the others.
-    #[must_use]
-    pub fn with_memory_of(&self, of: (&Terms, &Training), memory: Bytes, division: usize) -> Self {
-        self.with_memory_where(of, memory, |at| at == division)
-    }
-
-    fn with_memory_where(
-        &self,
-        (terms, training): (&Terms, &Training),
-        memory: Bytes,
-        is_wanted: impl Fn(usize) -> bool,
-    ) -> Self {
-        let divisions = self.divisions.iter().zip(&training.divisions).enumerate();
-        let divisions = divisions.map(|(at, (known, division))| {
-            let own = if is_wanted(at) { pipelines(terms, division, memory) } else { Vec::new() };
-            DivisionBound { pipelines: vec![own], ..known.clone() }
-        });
-        let arrays = self.arrays.clone();
-        Self { divisions: divisions.collect(), arrays, memories: vec![memory] }
-    }
-
-    /// All variants that may fit on a chip whose array and memory were prepared.
-    pub fn variants(
-        &self,
-        terms: &Terms,
-        training: &Training,
-        chip: &Accelerator,
-        figures: Figures,
-    ) -> Vec<Variant> {
-        let (array, memory) = self.places(chip);
-        let rates = PeakRates::of(chip);
-        let mut scratch = Vec::new();
-        let mut variants = Vec::new();
-        for (division, bound) in self.divisions.iter().enumerate() {
-            let times = bound.layer_times(array, &rates, &mut scratch);
-            for (place, (sharded, recompute, pipeline)) in
-                bound.pipelines[memory].iter().enumerate()
-            {
-                let Some(time) = pipeline.least_time(times) else { continue };
-                let energy = match figures {
-                    Figures::Time => Energy::ZERO,
-                    Figures::TimeAndEnergy => {
-                        let divided = &training.divisions[division];
-                        let needs = (bound.work(times, *recompute), bound.array_bytes[array]);
-                        least_energy(terms, divided, *recompute, needs, chip)
-                    }
-                };
-                let least = Standing { time: Time(time), energy };
-                let (sharded, recompute) = (*sharded, *recompute);
-                variants.push(Variant { division, sharded, recompute, least, place });
-            }
-        }
-        variants
-    }
-
-    /// A time that no placement of a variant can beat whose layers take these times; `None` where
-    /// nothing fits.
-    pub fn least_time(
-        &self,
-        variant: &Variant,
-        chip: &Accelerator,
-        profile: &Profile,
-    ) -> Option<u64> {
-        let memory = self.memories.iter().position(|&size| size == chip.design().hbm)?;
-        let bound = &self.divisions[variant.division];
-        let times = bound.profiled_times(profile);
-        bound.pipelines[memory][variant.place].2.least_time(times)
-    }
-
-    /// The same of whatever variant of one way to divide and to share is the least.
-    pub(super) fn least_time_of(
-        &self,
-        (division, sharded): (usize, Option<Sharded>),
-        chip: &Accelerator,
-        profile: &Profile,
-    ) -> Option<u64> {
-        let memory = self.memories.iter().position(|&size| size == chip.design().hbm)?;
-        let bound = &self.divisions[division];
-        let times = bound.profiled_times(profile);
-        let own = bound.pipelines[memory].iter().filter(|(of, ..)| *of == sharded);
-        own.filter_map(|(.., pipeline)| pipeline.least_time(times)).min()
-    }
-
-    /// What no way to train on a chip can beat in time, nor in energy; `None` where it surely does
-    /// not fit.
-    pub fn least(
-        &self,
-        terms: &Terms,
-        training: &Training,
-        chip: &Accelerator,
-        figures: Figures,
-    ) -> Option<Standing> {
-        if figures == Figures::Time {
-            let time = self.least_time_on(chip)?;
-            return Some(Standing { time, energy: Energy::ZERO });
-        }
-        let variants = self.variants(terms, training, chip, figures);
-        let least = variants.iter().map(|variant| variant.least);
-        least.reduce(|a, b| Standing { time: a.time.min(b.time), energy: a.energy.min(b.energy) })
-    }
-
-    /// The least time of all variants, of which most are passed over.
-    fn least_time_on(&self, chip: &Accelerator) -> Option<Time> {
-        let (array, memory) = self.places(chip);
-        let rates = PeakRates::of(chip);
-        let mut scratch = Vec::new();
-        let mut least = f64::INFINITY;
-        for bound in &self.divisions {
-            let times = bound.layer_times(array, &rates, &mut scratch);
-            for (_, _, pipeline) in &bound.pipelines[memory] {
-                least = pipeline.least_below(times, least);
-            }
-        }
-        (least < f64::INFINITY).then(|| Time(lowered(least)))
-    }
-
-    /// The places of a chip's array and memory among those that were prepared.
-    fn places(&self, chip: &Accelerator) -> (usize, usize) {
-        let array = self.arrays.binary_search(&chip.rooflines().0);
-        let memory = self.memories.iter().position(|&size| size == chip.design().hbm);
-        let array = array.expect("the array of a chip was prepared");
-        (array, memory.expect("the memory of a chip was prepared"))
-    }
-}
-
-impl DivisionBound {
-    fn new(terms: &Terms, division: &Division, arrays: &[(u64, u64)], memories: &[Bytes]) -> Self {
+impl DivisionSketch {
+    pub fn new(division: &Division, arrays: &[(u64, u64)]) -> Self {
         let sketches = arrays.iter().map(|&(width, depth)| {
             let both = |passes: &[_; 2]| [0, 1].map(|at| Sketch::new(&passes[at], width, depth));
             division.needs().iter().map(both).collect()
         });
         Self {
-            sketches: Arc::new(sketches.collect()),
-            pipelines: memories.iter().map(|&memory| pipelines(terms, division, memory)).collect(),
-            array_bytes: Arc::new(
-                arrays.iter().map(|&(w, d)| division.array_bytes(w, d)).collect(),
-            ),
+            sketches: sketches.collect(),
+            array_bytes: arrays.iter().map(|&(w, d)| division.array_bytes(w, d)).collect(),
             repeated: division.repeated,
             occurrences: division.occurrences(),
             ends: {
@@ -276,7 +79,12 @@ impl DivisionBound {
     }
 
     /// What the layers take at the least.
-    fn layer_times(&self, array: usize, rates: &PeakRates, scratch: &mut Vec<f64>) -> LayerTimes {
+    pub fn layer_times(
+        &self,
+        array: usize,
+        rates: &PeakRates,
+        scratch: &mut Vec<f64>,
+    ) -> LayerTimes {
         let mut times = LayerTimes::default();
         for (kind, [forward, backward]) in self.sketches[array].iter().enumerate() {
             let forward = forward.least_time(rates, scratch);
@@ -287,7 +95,7 @@ impl DivisionBound {
     }
 
     /// What the layers take where they take what a profile says.
-    fn profiled_times(&self, profile: &Profile) -> LayerTimes {
+    pub fn profiled_times(&self, profile: &Profile) -> LayerTimes {
         let mut times = LayerTimes::default();
         for (kind, layer) in profile.kinds.iter().enumerate() {
             self.count(&mut times, kind, [layer.forward as f64, layer.backward as f64]);
@@ -311,7 +119,7 @@ impl DivisionBound {
     }
 
     /// Picoseconds of all passes of one micro-batch over all layers, at the least.
-    fn work(&self, times: LayerTimes, recompute: Recompute) -> f64 {
+    pub fn work(&self, times: LayerTimes, recompute: Recompute) -> f64 {
         let repeated = self.repeated.1 as f64;
         let forward = times.forward * repeated + times.others_forward;
         let backward = times.backward * repeated + times.others_backward;
@@ -320,11 +128,7 @@ impl DivisionBound {
 }
 
 /// What bounds every way to share and to repeat on devices with so much memory.
-fn pipelines(
-    terms: &Terms,
-    division: &Division,
-    memory: Bytes,
-) -> Vec<(Option<Sharded>, Recompute, PipelineBound)> {
+pub(super) fn pipelines(terms: &Terms, division: &Division, memory: Bytes) -> Pipelines {
     let ways = shardings(terms, division).into_iter().flat_map(|sharded| {
         let choices = terms.space.recompute.iter();
         choices.map(move |&recompute| (sharded, recompute))
@@ -350,7 +154,7 @@ pub fn forward_passes(recompute: Recompute) -> u64 {
 ///
 /// In any pipeline, devices x time is at least what all stages work for all micro-batches, so power
 /// at rest counts at least that long.
-fn least_energy(
+pub(super) fn least_energy(
     terms: &Terms,
     division: &Division,
     recompute: Recompute,

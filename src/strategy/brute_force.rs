@@ -458,7 +458,7 @@ fn agrees(instance: &Instance) -> bool {
     let price = |standing: &Standing| terms.price.of(*standing);
     let least = all.iter().filter(allowed).map(|strategy| price(&strategy.least)).min();
     let most = all.iter().filter(allowed).map(|strategy| price(&strategy.most)).min();
-    let bound = planner.bound_on(chip).least(terms, training, chip, Figures::TimeAndEnergy);
+    let bound = planner.bound_on(chip).least((terms, training), chip, Figures::TimeAndEnergy);
     let Some(best) = planner.best_on(chip) else {
         assert_eq!(least, None, "something fits");
         return false;
@@ -505,7 +505,7 @@ fn no_bound_of_even_cuts_is_above_their_best_and_some_are_above_that_of_all_cuts
         let table = EstimateTable::new(terms.options);
         let bound = |terms: &Terms| {
             let planner = Planner { terms, training: &training, table: &table };
-            planner.bound_on(&chip).least(terms, &training, &chip, Figures::Time)
+            planner.bound_on(&chip).least((terms, &training), &chip, Figures::Time)
         };
         let of_all = bound(&terms);
         terms.space.cut = CutSpace::Even;

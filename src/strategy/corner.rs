@@ -77,8 +77,8 @@ impl Planner<'_> {
     /// A time that no way to train can beat on a chip, whose bounds were prepared, nor on any that has
     /// no more of any proved knob; whatever the price, and whatever a cap of power leaves out.
     pub fn corner(&self, chip: &Accelerator, bound: &SpaceBound, limit: Option<Time>) -> Corner {
-        let variants = self.variants_of_corner(chip, bound);
-        let roofline = variants.first().map(|variant| variant.least.time);
+        let variants = self.variants_of_corner(chip, bound, limit);
+        let roofline = self.roofline(chip, bound, &variants);
         let found = self.search_corner(chip, bound, &variants, limit.into()).0;
         match (roofline, found, limit) {
             (None, ..) | (Some(_), None, None) => Corner::Nothing,
@@ -98,8 +98,8 @@ impl Planner<'_> {
         limit: Time,
         heard: &Heard,
     ) -> Reached {
-        let mut variants = self.variants_of_corner(chip, bound);
-        let Some(roofline) = variants.first().map(|variant| variant.least.time) else {
+        let mut variants = self.variants_of_corner(chip, bound, Some(limit));
+        let Some(roofline) = self.roofline(chip, bound, &variants) else {
             return Reached { reach: Reach::Nothing, slower: Vec::new(), by: None };
         };
         variants.retain(|variant| {
@@ -122,11 +122,30 @@ impl Planner<'_> {
         }
     }
 
-    /// All variants that may fit on a chip, with what rooflines say of it and all smaller ones, the least first.
-    fn variants_of_corner(&self, chip: &Accelerator, bound: &SpaceBound) -> Vec<Variant> {
-        let mut variants = bound.variants(self.terms, self.training, chip, Figures::Time);
+    /// All variants that may fit on a chip within a limit, with what rooflines say of it and all smaller ones, the
+    /// least first.
+    fn variants_of_corner(
+        &self,
+        chip: &Accelerator,
+        bound: &SpaceBound,
+        limit: Option<Time>,
+    ) -> Vec<Variant> {
+        let asked = (self.terms, self.training);
+        let mut variants = bound.variants(asked, chip, (Figures::Time, limit));
         variants.sort_unstable_by_key(|variant| (variant.least.time, variant.name()));
         variants
+    }
+
+    /// What rooflines say of a chip and of all smaller ones, of which these variants are the first; `None` where
+    /// nothing fits.
+    fn roofline(
+        &self,
+        chip: &Accelerator,
+        bound: &SpaceBound,
+        variants: &[Variant],
+    ) -> Option<Time> {
+        let first = variants.first().map(|variant| variant.least.time);
+        first.or_else(|| bound.least_time_on((self.terms, self.training), chip))
     }
 
     /// The time of what was asked for, with everything at its least, and of which variant it is, where it was found.

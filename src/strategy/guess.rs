@@ -25,11 +25,12 @@ impl Planner<'_> {
         Some((at, sharded))
     }
 
-    /// About how long a batch takes on a chip, whose bounds were prepared, with the model divided in one way;
+    /// About how long a batch takes on a chip with the model divided in one way;
     /// `None` where it does not fit so.
     pub fn guess(&self, chip: &Accelerator, bound: &SpaceBound, way: Way) -> Option<Time> {
         let division = self.training.division(way.0, way.1, self.terms);
         let timed = self.at_the_least(&division, chip, Timing::Glance).ok()?;
-        bound.least_time_of(way, chip, &timed.profile).map(Time)
+        let asked = (self.terms, self.training);
+        bound.least_time_of(asked, way, (chip, &timed.profile)).map(Time)
     }
 }

@@ -3,12 +3,16 @@
 
 #![cfg(test)]
 
+use std::sync::Arc;
+
 use super::Corner;
 use super::Figures;
 use super::Heard;
 use super::Planner;
 use super::Reach;
+use super::SpaceBound;
 use super::Training;
+use super::Variant;
 use super::brute_force::Instance;
 use super::brute_force::instance;
 use crate::estimate::Closeness;
@@ -414,7 +418,7 @@ fn what_rooflines_say_never_rises_with_any_knob() {
             let (terms, training) = (&instance.terms, &instance.training);
             let planner = Planner { terms, training, table: &table };
             let bound = planner.bound_on(&instance.chip);
-            bound.least(terms, training, &instance.chip, Figures::Time).map(|least| least.time)
+            bound.least((terms, training), &instance.chip, Figures::Time).map(|least| least.time)
         };
         let (before, after) = (least(&small), least(&large));
         let Some(before) = before else { continue };
@@ -423,4 +427,39 @@ fn what_rooflines_say_never_rises_with_any_knob() {
         compared += 1;
     }
     assert!(compared > 120, "{compared} pairs fit");
+}
+
+#[test]
+fn what_is_not_looked_at_because_more_memory_and_faster_links_do_not_help_changes_no_bound() {
+    let mut noise = Noise(0x51AB);
+    let (mut compared, mut passed_over) = (0, 0);
+    for _ in 0..250 {
+        let (small, large, told) = pair(&mut noise, &["memory", "links"]);
+        let arrays = || vec![small.chip.rooflines().0];
+        let asked = (&small.terms, &small.training);
+        let [own, more] = [&small.chip, &large.chip].map(|chip| chip.design().hbm);
+        let greater = Arc::new(SpaceBound::new(&large.training, arrays(), &[more]));
+        greater.prepare((&large.terms, &large.training));
+        let all = SpaceBound::new(&small.training, arrays(), &[own]);
+        let few = || {
+            SpaceBound::new(&small.training, arrays(), &[]).with_memory(own, Some(greater.clone()))
+        };
+        let least = |bound: &SpaceBound| bound.least(asked, &small.chip, Figures::Time);
+        let (each, quick) = (all.variants(asked, &small.chip, (Figures::Time, None)), few());
+        assert_eq!(least(&quick), least(&all), "{told}");
+        assert_eq!(least(&quick), least(&all), "{told}: some are prepared");
+        assert_eq!(quick.variants(asked, &small.chip, (Figures::Time, None)), each, "{told}");
+        let Some(least) = least(&all).map(|least| least.time) else { continue };
+        for limit in [Time(least.0 - 1), least, Time(least.0 + least.0 / noise.of(&[1, 5, 50]))] {
+            let within = |mut variants: Vec<Variant>| {
+                variants.retain(|variant| variant.least.time <= limit);
+                variants
+            };
+            let quick = few().variants(asked, &small.chip, (Figures::Time, Some(limit)));
+            passed_over += usize::from(quick.len() < each.len());
+            assert_eq!(within(quick), within(each.clone()), "{told}");
+        }
+        compared += 1;
+    }
+    assert!(compared > 120 && passed_over > 60, "{compared} fit, {passed_over} are passed over");
 }

@@ -58,7 +58,10 @@ pub struct Sharing {
 /// The ways to divide a model that memory and devices may allow.
 #[derive(Clone, Debug)]
 pub struct PipelineBound {
-    limits: PipelineLimits,
+    /// How many layers are copies of the repeated one.
+    repeated: u64,
+    recompute: Recompute,
+    time_model: TimeModel,
     /// Those whose ranks have the least to do first.
     shapes: Vec<Shape>,
     /// The ranks of all other shapes have more than this part of all work to do.
@@ -121,6 +124,8 @@ impl PipelineBound {
         // Of those that ask for as much the first: the fewest ranks, the most pipelines.
         asked.sort_by(|a, b| a.effort().total_cmp(&b.effort()));
         let mut shapes: Vec<Shape> = Vec::new();
+        // Places of those with so many ranks and stages: only they may cover each other.
+        let mut alike: BTreeMap<(u64, Stages), Vec<usize>> = BTreeMap::new();
         let mut beyond = None;
         // With several stages nothing in flight depends on the number of pipelines.
         let mut several: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -147,20 +152,36 @@ impl PipelineBound {
                     Stages::One => limits.in_ends.get(&ranks).copied().unwrap_or_default(),
                     Stages::Several => [0, 0],
                 };
+                let alike = alike.entry((ranks, stages)).or_default();
                 for &Sharing { state, exchanges } in &sharings {
-                    let Some(repeats) = limits.least_repeats(in_flight, state) else { continue };
                     let last_stage = limits.most_layers((1, ranks), in_flight[0], state);
-                    let shape =
-                        Shape { ranks, stages, rounds, last_stage, repeats, in_ends, exchanges };
-                    if !shapes.iter().any(|known| known.covers(&shape)) {
+                    let shape = |repeats| Shape {
+                        ranks,
+                        stages,
+                        rounds,
+                        last_stage,
+                        repeats,
+                        in_ends,
+                        exchanges,
+                    };
+                    let is_covered =
+                        |shape: &Shape| alike.iter().any(|&known| shapes[known].covers(shape));
+                    // What is covered though it repeats nothing need not be looked at closely.
+                    if is_covered(&shape(0.0)) {
+                        continue;
+                    }
+                    let Some(repeats) = limits.least_repeats(in_flight, state) else { continue };
+                    let shape = shape(repeats);
+                    if !is_covered(&shape) {
+                        alike.push(shapes.len());
                         shapes.push(shape);
                     }
                 }
             }
         }
         shapes.shrink_to_fit();
-        // They have become shapes; there are many bounds, and each would hold a long list of them.
-        Self { limits: PipelineLimits { pipelines: Vec::new(), ..limits }, shapes, beyond }
+        let PipelineLimits { repeated, recompute, time_model, .. } = limits;
+        Self { repeated, recompute, time_model, shapes, beyond }
     }
 
     /// A time per batch that no placement of layers at least this slow can beat; `None` where
@@ -172,7 +193,7 @@ impl PipelineBound {
 
     /// The same before it is lowered, or `known` where that is less or nothing fits.
     pub fn least_below(&self, layer: LayerTimes, known: f64) -> f64 {
-        let repeated = self.limits.repeated as f64;
+        let repeated = self.repeated as f64;
         let all = repeated * (layer.forward + layer.backward)
             + layer.others_forward
             + layer.others_backward;
@@ -189,7 +210,7 @@ impl PipelineBound {
 
     fn time_of(&self, shape: &Shape, layer: LayerTimes) -> f64 {
         let passes = self.time_of_passes(shape, layer);
-        match self.limits.time_model {
+        match self.time_model {
             TimeModel::Published => passes,
             TimeModel::OneForwardOneBackward => {
                 let after = shape.exchanges.first as f64;
@@ -205,7 +226,7 @@ impl PipelineBound {
     /// passes hide: over all ranks these are sums over all layers, of which some rank has the
     /// average.
     fn time_of_exchanges(&self, shape: &Shape, layer: LayerTimes) -> f64 {
-        let repeated = self.limits.repeated as f64;
+        let repeated = self.repeated as f64;
         let forward = repeated * layer.forward + layer.others_forward;
         let backward = repeated * layer.backward + layer.others_backward;
         let Exchanges { gradients, weights, inside, .. } = shape.exchanges;
@@ -220,7 +241,7 @@ impl PipelineBound {
         let (once, rest) = (forward + backward, others_forward + others_backward);
         let [first, last] = [0, 1].map(|at| shape.in_ends[at] as f64 * once + ends[at]);
         let end = first.max(last);
-        match self.limits.recompute {
+        match self.recompute {
             Recompute::Full => self.with_loads(shape, forward + once, others_forward + rest, end),
             Recompute::Stage if shape.ranks > 1 => {
                 self.with_stage_recompute(shape, once, forward + once, rest)
@@ -247,7 +268,7 @@ impl PipelineBound {
         let held = [rounds * first, rounds * last + first + (ranks - 2.0) * load];
         let whole = held.map(|held| (held / unit).floor());
         let rest = [held[0] - whole[0] * unit, held[1] - whole[1] * unit];
-        let layers = self.limits.repeated as f64 + whole[0] + whole[1];
+        let layers = self.repeated as f64 + whole[0] + whole[1];
         let each = (layers / ranks).ceil();
         let spare = each * ranks - layers;
         let beyond = if spare < 1.0 {
@@ -263,7 +284,7 @@ impl PipelineBound {
     /// The bound where each repeated layer adds `load` to its rank, and the others `rest` in all, and a rank at one
     /// end has at least the load `end`.
     fn with_loads(&self, shape: &Shape, load: f64, rest: f64, end: f64) -> f64 {
-        let repeated = self.limits.repeated;
+        let repeated = self.repeated;
         let sum = repeated as f64 * load + rest;
         // Some rank holds at least the average number of layers, and at least the average load.
         let slowest = (repeated.div_ceil(shape.ranks) as f64 * load).max(sum / shape.ranks as f64);
@@ -273,7 +294,7 @@ impl PipelineBound {
     /// The bound where a layer costs `once` in the last stage, which repeats nothing and holds at
     /// most so many, and `twice` in the others.
     fn with_stage_recompute(&self, shape: &Shape, once: f64, twice: f64, rest: f64) -> f64 {
-        let repeated = self.limits.repeated;
+        let repeated = self.repeated;
         let most = shape.last_stage.min(repeated);
         let sum = |in_last: u64| in_last as f64 * once + (repeated - in_last) as f64 * twice + rest;
         let earlier = |in_last: u64| (repeated - in_last).div_ceil(shape.ranks - 1) as f64 * twice;
@@ -298,7 +319,7 @@ impl PipelineBound {
     /// `slowest`.
     fn time_from(&self, shape: &Shape, sum: f64, slowest: f64) -> f64 {
         let (rounds, ranks) = (shape.rounds as f64, shape.ranks as f64);
-        match self.limits.time_model {
+        match self.time_model {
             TimeModel::Published => slowest * (rounds + ranks - 1.0),
             TimeModel::OneForwardOneBackward => {
                 let works = (rounds * slowest).max(sum);

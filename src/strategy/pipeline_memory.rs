@@ -51,7 +51,7 @@ pub struct Layouts {
 }
 
 /// How many virtual stages a rank has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stages {
     /// One.
     One,

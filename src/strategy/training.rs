@@ -82,7 +82,7 @@ type ShardedDivisions = BTreeMap<(usize, Sharded), Arc<Division>>;
 
 /// Gradients or weights that replicas exchange inside every layer: then its passes depend on how
 /// many replicas there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sharded {
     /// What they share.
     pub zero: Zero,

@@ -15,7 +15,7 @@ use crate::units::Time;
 
 /// The greatest corner of boxes that are kin: a chip that has as much of every proved knob as any of them, any of
 /// their arrays, and as many lanes in all as the budget leaves to any of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Greatest {
     /// The greatest place of every proved knob; the arrays are those of one of the boxes.
     pub point: ChipPoint,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::OnceLock;
@@ -11,6 +10,7 @@ use std::sync::PoisonError;
 use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
 use crate::hardware::MostLanes;
+use crate::hardware::chip::N_CHIP_KNOBS;
 use crate::search::Fact;
 use crate::search::Memory;
 use crate::strategy::Best;
@@ -22,6 +22,7 @@ use crate::strategy::Planner;
 use crate::strategy::Price;
 use crate::strategy::Reach;
 use crate::strategy::Reached;
+use crate::strategy::Shares;
 use crate::strategy::SpaceBound;
 use crate::strategy::Standing;
 use crate::strategy::Terms;
@@ -29,12 +30,12 @@ use crate::strategy::Training;
 use crate::strategy::Untrainable;
 use crate::strategy::Way;
 use crate::strategy::Within;
-use crate::units::Bytes;
 use crate::units::Time;
 
 use super::ChipPoint;
 use super::ChipSurvey;
 use super::KeptChip;
+use super::bounded::Bounded;
 use super::corners::Greatest;
 use super::corners::KnownCorner;
 use super::implied::Implied;
@@ -48,19 +49,17 @@ pub struct Ground {
     pub terms: Terms,
     /// What is trained.
     pub trainings: Vec<Training>,
-    /// By model: bounds for every shape of array, and for no memory yet.
+    /// By model: bounds for every shape of array, and for no memory.
     sketches: Vec<SpaceBound>,
     /// By stacks of memory, then by model.
-    bounds: Vec<OnceLock<Vec<SpaceBound>>>,
-    /// By stacks of memory, model and division: what guesses need where nothing else was asked.
-    of_divisions: Mutex<HashMap<(usize, usize, usize), Arc<SpaceBound>>>,
+    bounds: Vec<OnceLock<Vec<Arc<SpaceBound>>>>,
 }
 
 /// What was found of a model on a point.
 type Facts = BTreeMap<(usize, ChipPoint), Fact>;
 
-/// By model and point: the least time, and the energy where it was asked for.
-type Bounds = HashMap<(usize, ChipPoint), Option<Time>>;
+/// By model and point: the least time.
+type Bounds = Bounded<(usize, ChipPoint), Option<Time>>;
 
 /// Evaluates chips of a setup; what was found once is remembered.
 pub struct ChipEvaluator<'a> {
@@ -68,12 +67,14 @@ pub struct ChipEvaluator<'a> {
     pub setup: &'a ChipSetup,
     memory: &'a dyn Memory,
     table: EstimateTable,
+    /// What one device does, which links do not change.
+    shares: Shares,
     grounds: Vec<OnceLock<Result<Ground, Untrainable>>>,
     facts: Mutex<Facts>,
     corners: Mutex<BTreeMap<(usize, Greatest), KnownCorner>>,
     implied: Implied,
     bounds: Vec<Mutex<Bounds>>,
-    guesses: Mutex<BTreeMap<(usize, Greatest, Way), Option<Time>>>,
+    guesses: Mutex<Bounded<(usize, Greatest, Way), Option<Time>>>,
 }
 
 /// Facts from before that are found again although nothing is told of their chips.
@@ -84,6 +85,12 @@ pub const CORNER: &str = "corner/";
 
 /// Bounds are kept in so many tables, so that threads seldom wait for each other.
 const TABLES: usize = 16;
+
+/// The halves of each of these tables hold so many bounds at the most.
+const MOST_BOUNDS: usize = 1 << 15;
+
+/// The halves of the table of guesses hold so many at the most.
+const MOST_GUESSES: usize = 1 << 18;
 
 impl<'a> ChipEvaluator<'a> {
     /// Of a setup whose facts outlive it in `memory`.
@@ -98,11 +105,12 @@ impl<'a> ChipEvaluator<'a> {
         let evaluator = Self {
             table: EstimateTable::new(setup.terms(&setup.physics).options),
             grounds: (0..lens[LINKS]).map(|_| OnceLock::new()).collect(),
+            shares: Shares::default(),
             facts: Mutex::default(),
             corners: Mutex::default(),
             implied: Implied::default(),
-            bounds: (0..TABLES).map(|_| Mutex::default()).collect(),
-            guesses: Mutex::default(),
+            bounds: (0..TABLES).map(|_| Mutex::new(Bounded::new(MOST_BOUNDS))).collect(),
+            guesses: Mutex::new(Bounded::new(MOST_GUESSES)),
             setup,
             memory,
         };
@@ -118,7 +126,7 @@ impl<'a> ChipEvaluator<'a> {
     }
 
     fn try_ground(&self, links: usize) -> &Result<Ground, Untrainable> {
-        self.grounds[links].get_or_init(|| Ground::new(self.setup, links))
+        self.grounds[links].get_or_init(|| Ground::new(self.setup, &self.shares, links))
     }
 
     /// What chips with such links share.
@@ -135,36 +143,39 @@ impl<'a> ChipEvaluator<'a> {
 
     /// The bounds of a model on chips with the links and the memory of a point.
     pub fn bound_of(&self, model: usize, point: &ChipPoint) -> &SpaceBound {
-        let ground = self.ground(usize::from(point[LINKS]));
-        let bounds = ground.bounds[usize::from(point[STACKS])].get_or_init(|| {
-            let knobs = self.setup.knobs(point);
-            let memory = knobs.design(&self.setup.grid.technology).hbm;
-            let models = ground.sketches.iter().zip(&ground.trainings);
-            models
-                .map(|(sketch, training)| sketch.with_memory(&ground.terms, training, memory))
-                .collect()
-        });
-        &bounds[model]
+        let place = (usize::from(point[LINKS]), usize::from(point[STACKS]));
+        let greatest = self.setup.grid.lens();
+        let greatest = (usize::from(greatest[LINKS]) - 1, usize::from(greatest[STACKS]) - 1);
+        // What no way to divide beats with the most memory and the fastest links tells which are looked at closely.
+        if place == greatest {
+            return &self.bounds_at(greatest, None)[model];
+        }
+        &self.bounds_at(place, Some(self.bounds_at(greatest, None)))[model]
     }
 
-    /// The same of one division alone.
-    fn bound_of_division(
+    /// The bounds of all models on chips with such links and so many stacks of memory, where those of the greatest are
+    /// given or are asked for.
+    fn bounds_at(
         &self,
-        model: usize,
-        point: &ChipPoint,
-        division: usize,
-    ) -> Arc<SpaceBound> {
-        let ground = self.ground(usize::from(point[LINKS]));
-        let key = (usize::from(point[STACKS]), model, division);
-        let lock = || ground.of_divisions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lock().get(&key) {
-            return Arc::clone(known);
-        }
-        let memory = self.setup.knobs(point).design(&self.setup.grid.technology).hbm;
-        let of = (&ground.terms, &ground.trainings[model]);
-        let found = Arc::new(ground.sketches[model].with_memory_of(of, memory, division));
-        lock().insert(key, Arc::clone(&found));
-        found
+        (links, stacks): (usize, usize),
+        greatest: Option<&[Arc<SpaceBound>]>,
+    ) -> &[Arc<SpaceBound>] {
+        let ground = self.ground(links);
+        ground.bounds[stacks].get_or_init(|| {
+            let mut point = [0; N_CHIP_KNOBS];
+            point[STACKS] = u16::try_from(stacks).expect("places are of 16 bits");
+            let memory = self.setup.knobs(&point).design(&self.setup.grid.technology).hbm;
+            let models = ground.sketches.iter().zip(&ground.trainings).enumerate();
+            let each = models.map(|(model, (sketch, training))| {
+                let greater = greatest.map(|greatest| Arc::clone(&greatest[model]));
+                let own = sketch.with_memory(memory, greater);
+                if greatest.is_none() {
+                    own.prepare((&ground.terms, training));
+                }
+                Arc::new(own)
+            });
+            each.collect()
+        })
     }
 
     /// A time that no way to train a model on any chip nowhere above a point can beat; `None` where
@@ -178,7 +189,7 @@ impl<'a> ChipEvaluator<'a> {
         let table = seen.iter().fold(0_usize, |sum, &place| sum * 31 + usize::from(place)) % TABLES;
         let lock = || self.bounds[table].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().get(&key) {
-            return *known;
+            return known;
         }
         let standing = self.optimistic(model, &seen, point, Figures::Time);
         let least = standing.map(|standing| standing.time);
@@ -209,7 +220,7 @@ impl<'a> ChipEvaluator<'a> {
         let ground = self.ground(usize::from(most[LINKS]));
         let (terms, training) = (&ground.terms, &ground.trainings[model]);
         let (working, both) = (chip.drawing_nothing_at_rest(), Figures::TimeAndEnergy);
-        let work = self.bound_of(model, most).least(terms, training, &working, both)?.energy;
+        let work = self.bound_of(model, most).least((terms, training), &working, both)?.energy;
         let seconds = work.joules() * 1e6 / (left * setup.request.devices as f64);
         #[expect(
             clippy::cast_possible_truncation,
@@ -241,7 +252,8 @@ impl<'a> ChipEvaluator<'a> {
             return Some(Standing { time: Time(0), energy: crate::units::Energy::ZERO });
         };
         let ground = self.ground(usize::from(most[LINKS]));
-        self.bound_of(model, most).least(&ground.terms, &ground.trainings[model], &chip, figures)
+        let asked = (&ground.terms, &ground.trainings[model]);
+        self.bound_of(model, most).least(asked, &chip, figures)
     }
 
     /// What is known or can be found of a model on the chip at a point, where ways to train that are
@@ -396,15 +408,10 @@ impl<'a> ChipEvaluator<'a> {
         let key = (model, *greatest, way);
         let lock = || self.guesses.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().get(&key) {
-            return *known;
+            return known;
         }
         let (chip, point) = (self.greatest_chip(greatest)?, &greatest.point);
-        let planner = self.planner(model, point);
-        let ground = self.ground(usize::from(point[LINKS]));
-        let found = match ground.bounds[usize::from(point[STACKS])].get() {
-            Some(bounds) => planner.guess(&chip, &bounds[model], way),
-            None => planner.guess(&chip, &self.bound_of_division(model, point, way.0), way),
-        };
+        let found = self.planner(model, point).guess(&chip, self.bound_of(model, point), way);
         lock().insert(key, found);
         found
     }
@@ -536,24 +543,22 @@ impl<'a> ChipEvaluator<'a> {
 pub(super) const BLIND: [usize; 2] = [5, 6];
 
 impl Ground {
-    fn new(setup: &ChipSetup, links: usize) -> Result<Self, Untrainable> {
+    fn new(setup: &ChipSetup, shares: &Shares, links: usize) -> Result<Self, Untrainable> {
         let request = &setup.request;
         let terms = setup.terms(&setup.physics_with(links));
         let asked = request.models.iter().zip(&setup.models);
         let trainings = asked.map(|(asked, model)| {
-            Training::new(&asked.name, model.clone(), asked.sequence, &terms)
+            Training::with(shares, (&asked.name, model.clone()), asked.sequence, &terms)
         });
         let trainings: Vec<Training> = trainings.collect::<Result<_, _>>()?;
         let [widths, depths] = [1, 2].map(|knob| setup.grid.values(knob));
         let arrays = widths.iter().flat_map(|&w| depths.iter().map(move |&d| (w, d)));
         // And what stands for arrays of several kinds (`Accelerator::rooflines`).
         let arrays: Vec<(u64, u64)> = arrays.chain([(1, 1)]).collect();
-        let sketch =
-            |training| SpaceBound::new(&terms, training, arrays.clone(), &Vec::<Bytes>::new());
+        let sketch = |training| SpaceBound::new(training, arrays.clone(), &[]);
         Ok(Self {
             sketches: trainings.iter().map(sketch).collect(),
             bounds: (0..setup.grid.lens()[STACKS]).map(|_| OnceLock::new()).collect(),
-            of_divisions: Mutex::default(),
             trainings,
             terms,
         })

@@ -6,6 +6,7 @@
 //! one ground for each value of the links.
 
 mod beside;
+mod bounded;
 mod corners;
 mod evaluator;
 mod facts;
