@@ -5,6 +5,8 @@
 //! reaches a limit, so does one that has more, unless a schedule was not proved: then a box is divided that might have
 //! been closed, which is no harm.
 
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -18,19 +20,35 @@ use crate::strategy::VariantName;
 use crate::units::Time;
 
 /// What was asked of a corner, and the answer.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Answered {
     greatest: Greatest,
     limit: Time,
     reach: Reach,
-    /// Variants that are slower than the limit.
-    slower: Vec<VariantName>,
-    /// The variant that is not.
-    by: Option<VariantName>,
+}
+
+/// An answer that has not settled, with the variants that were slower than the limit, and the one that was not.
+type Fresh = (Slice, Answered, Vec<VariantName>, Option<VariantName>);
+
+/// An answer that has settled, with the numbers of these variants.
+#[derive(Clone, Debug)]
+struct Known {
+    answered: Answered,
+    slower: Box<[u32]>,
+    by: Option<u32>,
 }
 
 /// A model, and the class of arrays.
 type Slice = (usize, u64);
+
+/// Answers that have settled.
+#[derive(Default)]
+struct Settled {
+    by_slice: HashMap<Slice, Vec<Known>>,
+    /// Variants by number: answers have many of them, and there are few.
+    names: Vec<VariantName>,
+    numbers: BTreeMap<VariantName, u32>,
+}
 
 /// Answers that speak for other corners too.
 ///
@@ -38,8 +56,8 @@ type Slice = (usize, u64);
 /// depends on which thread was first.
 #[derive(Default)]
 pub(super) struct Implied {
-    settled: RwLock<HashMap<Slice, Vec<Answered>>>,
-    fresh: Mutex<Vec<(Slice, Answered)>>,
+    settled: RwLock<Settled>,
+    fresh: Mutex<Vec<Fresh>>,
 }
 
 impl Implied {
@@ -54,30 +72,34 @@ impl Implied {
         limit: Time,
     ) -> Result<Reach, Heard> {
         let settled = self.settled.read().unwrap_or_else(PoisonError::into_inner);
-        let each = settled.get(&(model, greatest.kin.class())).into_iter().flatten();
-        let mut heard = Heard::default();
+        let each = settled.by_slice.get(&(model, greatest.kin.class())).into_iter().flatten();
+        let mut slower = BTreeSet::new();
+        let mut first = None;
         let mut nearest = u32::MAX;
         for known in each {
-            if let Some(reach) = known.says(greatest, limit) {
+            if let Some(reach) = known.answered.says(greatest, limit) {
                 return Ok(reach);
             }
-            if known.limit >= limit && greatest.is_within(&known.greatest) {
-                heard.slower.extend(&known.slower);
+            if known.answered.limit >= limit && greatest.is_within(&known.answered.greatest) {
+                slower.extend(&known.slower);
             }
-            let away = greatest.steps_to(&known.greatest);
+            let away = greatest.steps_to(&known.answered.greatest);
             if known.by.is_some() && away < nearest {
-                (heard.first, nearest) = (known.by, away);
+                (first, nearest) = (known.by, away);
             }
         }
-        Err(heard)
+        let name = |number: u32| settled.names[number as usize];
+        Err(Heard { slower: slower.into_iter().map(name).collect(), first: first.map(name) })
     }
 
     /// Takes up an answer.
     pub(super) fn learn(&self, model: usize, greatest: &Greatest, limit: Time, found: Reached) {
         let Reached { reach, slower, by } = found;
-        let answered = Answered { greatest: *greatest, limit, reach, slower, by };
+        let answered = Answered { greatest: *greatest, limit, reach };
+        // Who would hear of variants from an answer that nothing is within the limit hears the answer itself.
+        let slower = if matches!(reach, Reach::Within(_)) { slower } else { Vec::new() };
         let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
-        fresh.push(((model, greatest.kin.class()), answered));
+        fresh.push(((model, greatest.kin.class()), answered, slower, by));
     }
 
     /// Lets what was learned be heard.
@@ -89,11 +111,25 @@ impl Implied {
         // Threads learn in any order.
         fresh.sort_unstable();
         let mut settled = self.settled.write().unwrap_or_else(PoisonError::into_inner);
-        for (slice, answered) in fresh.drain(..) {
-            let known = settled.entry(slice).or_default();
-            known.retain(|known| !answered.implies(known));
-            known.push(answered);
+        for (slice, answered, slower, by) in fresh.drain(..) {
+            let slower = slower.into_iter().map(|name| settled.number(name)).collect();
+            let by = by.map(|name| settled.number(name));
+            let known = settled.by_slice.entry(slice).or_default();
+            known.retain(|known| !answered.implies(&known.answered));
+            known.push(Known { answered, slower, by });
         }
+    }
+}
+
+impl Settled {
+    /// The number of a variant.
+    fn number(&mut self, name: VariantName) -> u32 {
+        let next = u32::try_from(self.names.len()).expect("there are fewer than 2³² variants");
+        let number = *self.numbers.entry(name).or_insert(next);
+        if number == next {
+            self.names.push(name);
+        }
+        number
     }
 }
 
@@ -201,7 +237,7 @@ mod tests {
             implied.settle();
         }
         let settled = implied.settled.read().unwrap();
-        let lens: Vec<usize> = settled.values().map(Vec::len).collect();
+        let lens: Vec<usize> = settled.by_slice.values().map(Vec::len).collect();
         assert_eq!(lens, [2], "of 2, 4 and 3 stacks the first is implied by the second");
     }
 }
