@@ -98,6 +98,10 @@ pub trait BoxPeers<const N: usize, F>: Sync {
     fn heard(&self) -> Vec<Kept<N, F>>;
     /// Tells the others what is kept by now.
     fn tell(&self, kept: &dyn Fn() -> Vec<Kept<N, F>>);
+    /// Takes the turn to look for a good point to begin with; waits while another has it, unless `stops` says so.
+    fn takes_turn(&self, _stops: &dyn Fn() -> bool) {}
+    /// Ends the turn.
+    fn ends_turn(&self) {}
 }
 
 /// Nobody else walks.
@@ -134,18 +138,27 @@ pub fn walk_apart<const N: usize, P: BoxProblem<N>>(
 ) -> BoxWalk<N, P::Found> {
     observer.begins(what);
     let mut best = Best { top: top.max(1), kept: BTreeMap::new() };
-    let heard = peers.heard();
+    let stops = || observer.stops();
+    let mut heard = peers.heard();
+    let waits = heard.is_empty() && !boxes.is_empty();
+    if waits {
+        peers.takes_turn(&stops);
+        heard = peers.heard();
+    }
     // Whoever told has climbed.
-    let climbs = heard.is_empty() && !boxes.is_empty();
+    let climbs = waits && heard.is_empty();
     for Kept { point, value, found } in known.into_iter().chain(heard) {
         best.learn(Met { point, value, found });
     }
-    let stops = || observer.stops();
     if climbs {
         let first = best.kept.first_key_value().map(|(value, (point, _))| (*point, *value));
         for met in climb(problem, around, first, &stops) {
             best.learn(met);
         }
+        peers.tell(&|| best.all());
+    }
+    if waits {
+        peers.ends_turn();
     }
     let mut closed = Vec::new();
     let numbered = (0..).zip(boxes);

@@ -101,6 +101,10 @@ pub trait ChipPeers: Sync {
     fn heard(&self, walk: &str) -> Vec<ToldChip>;
     /// Tells the others what this walk keeps by now.
     fn tell(&self, walk: &str, kept: &[ToldChip]);
+    /// Takes the turn to look for a good chip to begin with; waits while another has it, unless `stops` says so.
+    fn takes_turn(&self, _stops: &dyn Fn() -> bool) {}
+    /// Ends the turn.
+    fn ends_turn(&self) {}
 }
 
 /// Nobody else searches.
@@ -128,6 +132,12 @@ impl BoxPeers<N_CHIP_KNOBS, Vec<Chosen>> for HeardWalk<'_> {
     fn tell(&self, kept: &dyn Fn() -> Vec<KeptChip>) {
         let told: Vec<ToldChip> = kept().iter().map(ToldChip::of).collect();
         self.peers.tell(&self.walk, &told);
+    }
+    fn takes_turn(&self, stops: &dyn Fn() -> bool) {
+        self.peers.takes_turn(stops);
+    }
+    fn ends_turn(&self) {
+        self.peers.ends_turn();
     }
 }
 

@@ -6,9 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::fs::File;
+use std::fs::TryLockError;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -28,6 +31,13 @@ use crate::store::journal::unpoisoned;
 /// are slow.
 const SELDOM: u64 = 4;
 
+/// So often, and so long each time, a shard waits for another that looks for something good to begin with: two minutes,
+/// then it looks itself.
+const WAITS: (u32, Duration) = (4800, Duration::from_millis(25));
+
+/// The file whose lock is the turn; the system lets go of it however a shard ends.
+const TURN: &str = ".turn";
+
 /// The largest file that a shard tells in.
 const LARGEST: u64 = 16 << 20;
 
@@ -40,6 +50,8 @@ pub struct Board<T> {
     about: String,
     told: Mutex<BTreeMap<String, Vec<T>>>,
     heard: Mutex<(u64, BTreeMap<String, Vec<T>>)>,
+    /// Held while this shard has the turn to look for something good to begin with.
+    turn: Mutex<Option<File>>,
 }
 
 /// Value, slowness, area and energy.
@@ -63,6 +75,7 @@ impl<T: Clone + PartialEq + Serialize + DeserializeOwned> Board<T> {
             about: format!("{:016x}", checksum(&header.common())),
             told: Mutex::new(BTreeMap::new()),
             heard: Mutex::new((0, BTreeMap::new())),
+            turn: Mutex::new(None),
         })
     }
 
@@ -95,6 +108,24 @@ impl<T: Clone + PartialEq + Serialize + DeserializeOwned> Board<T> {
         }
         heard.0 += 1;
         heard.1.get(walk).cloned().unwrap_or_default()
+    }
+
+    /// Waits for the turn to look for something good to begin with, and hears others anew when asked next. Where
+    /// files cannot be locked, every shard has its turn at once.
+    fn take_turn(&self, stops: &dyn Fn() -> bool) {
+        let path = self.directory.join(TURN);
+        if files::is_no_link(&path).is_err() {
+            return;
+        }
+        let Ok(file) = File::create(&path) else { return };
+        for _ in 0..WAITS.0 {
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) if !stops() => std::thread::sleep(WAITS.1),
+                _ => break,
+            }
+        }
+        *unpoisoned(&self.turn) = Some(file);
+        unpoisoned(&self.heard).0 = 0;
     }
 
     /// Tells the others what a walk keeps.
@@ -132,6 +163,14 @@ impl ChipPeers for Board<ToldChip> {
     fn tell(&self, walk: &str, kept: &[ToldChip]) {
         self.tell_of(walk, kept.to_vec());
     }
+
+    fn takes_turn(&self, stops: &dyn Fn() -> bool) {
+        self.take_turn(stops);
+    }
+
+    fn ends_turn(&self) {
+        *unpoisoned(&self.turn) = None;
+    }
 }
 
 #[cfg(test)]
@@ -164,6 +203,42 @@ mod tests {
         fs::write(directory.join("torn.json"), "{\"about\":").unwrap();
         assert_eq!(second.found("walk"), [merit(7)]);
         assert!(second.found("another").is_empty() && first.found("walk").is_empty());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn one_shard_at_a_time_looks_for_something_good_to_begin_with() {
+        let directory = std::env::temp_dir().join(format!("phaze-turn-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        let header = |shard: &str| Header {
+            schema: String::new(),
+            version: 1,
+            phaze: String::new(),
+            program: String::new(),
+            shard: shard.into(),
+            round: RoundName::Together,
+            request: serde_json::Value::Null,
+        };
+        let open = |shard: &str| Board::<ToldChip>::open(&directory, &header(shard)).unwrap();
+        let [first, second, ended] = [open("1/3"), open("2/3"), open("3/3")];
+        assert!(second.heard("walk").is_empty(), "and it would not ask again so soon");
+        first.takes_turn(&|| false);
+        ended.takes_turn(&|| true);
+        let told = ToldChip { point: [0; 10], value: (7, 0, 0), found: Vec::new() };
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                second.takes_turn(&|| false);
+                assert!(done.load(std::sync::atomic::Ordering::SeqCst), "it has waited");
+                assert_eq!(second.heard("walk"), [told.clone()], "whoever had the turn has told");
+                second.ends_turn();
+            });
+            std::thread::sleep(Duration::from_millis(60));
+            first.tell("walk", &[told.clone()]);
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+            first.ends_turn();
+        });
+        first.takes_turn(&|| panic!("nobody has it"));
         fs::remove_dir_all(&directory).unwrap();
     }
 }
