@@ -1,5 +1,8 @@
 //! A whole search over chips, and whether its saved answer holds.
 
+use std::io;
+use std::io::Write;
+
 use super::Refusal;
 use super::check::Answer;
 use super::search::Watcher;
@@ -15,6 +18,7 @@ use crate::input::saved;
 use crate::report;
 use crate::report::chip_page;
 use crate::report::chip_page::SavedChips;
+use crate::report::chip_page::ShownBoxes;
 use crate::search;
 use crate::search::Memory;
 use crate::search::Observer;
@@ -36,6 +40,19 @@ pub struct SearchedChips {
     pub boxes: String,
     /// Whether the user ended it before its end.
     pub interrupted: bool,
+}
+
+/// How many bytes were written.
+struct Counted(usize);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Searches; `memory` may recall what was known before, which is found again where something is told
@@ -135,15 +152,16 @@ pub fn concluded(
     watcher.finish();
     let ended = stopped_by.is_some() || outcome.comparisons_stopped_by.is_some();
     let interrupted = watcher.interrupted() && ended;
-    let mut boxes = Vec::new();
-    report::boxes_csv::write(setup, survey, &mut boxes).expect("memory takes what is written");
-    if let Some(why) = &why {
-        report::boxes_csv::write_why(setup, why, &mut boxes).expect("memory takes what is written");
-    }
-    if let Some(front) = &front {
-        report::boxes_csv::write_front(setup, front, &mut boxes)
-            .expect("memory takes what is written");
-    }
+    let write = |out: &mut dyn Write| {
+        report::boxes_csv::write(setup, survey, out)?;
+        why.iter().try_for_each(|why| report::boxes_csv::write_why(setup, why, out))?;
+        front.iter().try_for_each(|front| report::boxes_csv::write_front(setup, front, out))
+    };
+    // Of millions of boxes a text that grows would take twice its length.
+    let mut counted = Counted(0);
+    write(&mut counted).expect("it is only counted");
+    let mut boxes = Vec::with_capacity(counted.0);
+    write(&mut boxes).expect("memory takes what is written");
     let boxes = String::from_utf8(boxes).expect("a table is text");
     Ok(SearchedChips { outcome, boxes, interrupted })
 }
@@ -214,13 +232,15 @@ fn read_back(
     name: &str,
     outcome: &str,
     boxes: &str,
-) -> Result<(ChipSetup, ChipOutcome, Vec<Vec<String>>), Refusal> {
+) -> Result<(ChipSetup, ChipOutcome, ShownBoxes), Refusal> {
     let (file, table) = (format!("{name}/outcome.json"), format!("{name}/boxes.csv"));
     let Answer::Chips(outcome) = super::check::read(&file, outcome)? else {
         return Err(Refusal::Options(format!("{file}: is no answer over chips")));
     };
     let setup = chip_setup_of(outcome.request.clone(), &file)?;
-    Ok((setup, *outcome, saved::cells(&table, boxes)?))
+    let mut shown = ShownBoxes::default();
+    saved::each_row(&table, boxes, |row| shown.take_up(row))?;
+    Ok((setup, *outcome, shown))
 }
 
 /// What became of a check.

@@ -124,6 +124,18 @@ pub fn cells(file: &str, text: &str) -> Result<Vec<Vec<String>>, InputError> {
     Ok(records(file, text)?.into_iter().map(|(_, cells)| cells).collect())
 }
 
+/// The same of a long table, row after row, the heading too.
+///
+/// # Errors
+/// That it is no table.
+pub fn each_row(
+    file: &str,
+    text: &str,
+    mut tell: impl FnMut(Vec<String>),
+) -> Result<(), InputError> {
+    each_record(file, text, |_, cells| tell(cells))
+}
+
 /// Checks that a table is the whole table of an outcome: one cut between two rows reads like a
 /// smaller one. Where not every design has a row, as many have one as were evaluated with any size of memory.
 pub fn belong(file: &str, outcome: &Value, designs: &DesignTable) -> Result<(), InputError> {
@@ -170,6 +182,16 @@ fn typed(cells: Vec<String>) -> Cells {
 /// The records of a CSV text with the line on which each starts; quoted cells may hold anything.
 pub(super) fn records(file: &str, text: &str) -> Result<Vec<(usize, Vec<String>)>, InputError> {
     let mut records = Vec::new();
+    each_record(file, text, |line, cells| records.push((line, cells)))?;
+    Ok(records)
+}
+
+/// Tells every record, one after the other: of a long table nothing is held but what `tell` keeps.
+fn each_record(
+    file: &str,
+    text: &str,
+    mut tell: impl FnMut(usize, Vec<String>),
+) -> Result<(), InputError> {
     let mut rest = text;
     let mut line = 1;
     while !rest.is_empty() {
@@ -198,9 +220,9 @@ pub(super) fn records(file: &str, text: &str) -> Result<Vec<(usize, Vec<String>)
         rest = rest.trim_start_matches('\r');
         rest = rest.strip_prefix('\n').unwrap_or(rest);
         line += 1;
-        records.push((first, cells));
+        tell(first, cells);
     }
-    Ok(records)
+    Ok(())
 }
 
 /// A quoted cell after its opening quote, and what follows its closing one.

@@ -151,8 +151,10 @@ pub fn write_chips(directory: &Path, outcome: &[u8], boxes: &[u8]) -> Result<(),
     take_away(&directory.join("designs.csv"))?;
     files::write(&directory.join("boxes.csv"), boxes)?;
     files::write(&directory.join("outcome.json"), outcome)?;
-    write_page(directory, None)?;
-    Ok(())
+    // Boxes may take hundreds of megabytes: they are not read again.
+    let [outcome, boxes] = [outcome, boxes].map(String::from_utf8_lossy);
+    let page = chips::page(&files::name(directory), &outcome, &boxes)?;
+    files::write(&directory.join("report.html"), &page)
 }
 
 /// Takes away the table of an earlier result over the other kind of space, where there is one.

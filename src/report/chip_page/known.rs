@@ -89,9 +89,7 @@ fn of_rows(saved: &SavedChips) -> BTreeMap<ChipPoint, u128> {
         })
     };
     let counted = counted_word();
-    let rows = saved.boxes.iter().skip(1);
-    let rows = rows.filter(|row| row.get(1).is_some_and(|why| why == "evaluated"));
-    let each = rows.filter_map(|row| {
+    let each = saved.boxes.evaluated.iter().filter_map(|row| {
         let cell = match row[0].as_str() {
             proves if proves == OBJECTIVE || proves == counted => row.get(2),
             proves if near(proves) => row.get(3),

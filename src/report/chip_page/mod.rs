@@ -18,6 +18,7 @@ use crate::search::chips::ChipEntry;
 use crate::search::chips::ChipOutcome;
 use crate::search::chips::ChipSetup;
 
+use super::boxes_csv::OBJECTIVE;
 use super::chips::chip_line;
 use super::html::escaped;
 use super::outcome::value;
@@ -37,8 +38,34 @@ pub struct SavedChips<'a> {
     pub setup: &'a ChipSetup,
     /// The answer.
     pub outcome: &'a ChipOutcome,
-    /// The cells of its boxes.csv, the heading first.
-    pub boxes: &'a [Vec<String>],
+    /// What is shown of its boxes.csv.
+    pub boxes: &'a ShownBoxes,
+}
+
+/// What pages need of a boxes.csv, which may have millions of rows.
+#[derive(Clone, Debug, Default)]
+pub struct ShownBoxes {
+    /// How many boxes prove the best by the objective.
+    own: u64,
+    /// The cells of the first of these.
+    first: Vec<Vec<String>>,
+    /// The cells of all rows of evaluated chips.
+    evaluated: Vec<Vec<String>>,
+}
+
+impl ShownBoxes {
+    /// Takes up the cells of the next row; that of the heading tells nothing.
+    pub fn take_up(&mut self, row: Vec<String>) {
+        if row.get(1).is_some_and(|why| why == "evaluated") {
+            self.evaluated.push(row.clone());
+        }
+        if row.first().is_some_and(|proves| proves == OBJECTIVE) {
+            self.own += 1;
+            if self.first.len() < tables::MOST_ROWS {
+                self.first.push(row);
+            }
+        }
+    }
 }
 
 const STYLE: &str = include_str!("style.css");

@@ -3,7 +3,6 @@
 use std::io;
 use std::io::Write;
 
-use crate::report::boxes_csv::OBJECTIVE;
 use crate::report::boxes_csv::columns;
 use crate::report::chips::chip_line;
 use crate::report::outcome::significant;
@@ -21,7 +20,7 @@ use super::known::Known;
 use super::text;
 
 /// Rows of a long table that a page shows; the files beside it hold all of them.
-const MOST_ROWS: usize = 200;
+pub(super) const MOST_ROWS: usize = 200;
 
 /// What the winner is compared with.
 pub fn baselines(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
@@ -219,25 +218,20 @@ pub fn proof(saved: &SavedChips, out: &mut dyn Write) -> io::Result<()> {
         "<section id=\"proof\"><h2>The proof</h2><p>{}</p>",
         text(&sentence(&proof.statement))
     )?;
-    let own: Vec<&Vec<String>> = saved
-        .boxes
-        .iter()
-        .skip(1)
-        .filter(|row| row.first().is_some_and(|w| w == OBJECTIVE))
-        .collect();
+    let (own, first) = (saved.boxes.own, &saved.boxes.first);
     writeln!(
         out,
         "<details><summary>{} boxes of chips that nobody need look at again</summary>\
          <p class=\"note\">Each knob from its least to its greatest value; the first {} are shown, boxes.csv has \
          all.</p><div class=\"scroll\"><table><tr>",
-        grouped(own.len() as u64),
-        own.len().min(MOST_ROWS)
+        grouped(own),
+        first.len()
     )?;
     for column in columns().iter().skip(1) {
         write!(out, "<th>{}</th>", text(column))?;
     }
     writeln!(out, "</tr>")?;
-    for row in own.into_iter().take(MOST_ROWS) {
+    for row in first {
         write!(out, "<tr>")?;
         for cell in row.iter().skip(1) {
             write!(out, "<td class=\"n\">{}</td>", text(cell))?;

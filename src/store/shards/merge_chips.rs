@@ -89,6 +89,8 @@ pub fn merge(
     if found.interrupted {
         return Ok(None);
     }
+    // What is written holds all that is told: of millions of boxes one copy is enough.
+    drop((survey, evaluator));
     let unwritable = |reason| Refusal::Unwritable { place: files::name(shelf.directory), reason };
     fs::create_dir_all(shelf.directory).map_err(unwritable)?;
     results::write_chips(shelf.directory, &found.json(), found.boxes.as_bytes())?;
