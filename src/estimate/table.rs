@@ -2,12 +2,14 @@
 
 mod alike;
 mod fastest;
+mod frugal;
 mod least;
 
 pub use least::Closeness;
 pub use least::LeastEstimate;
 
 use fastest::FastestTable;
+use frugal::FrugalTable;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -74,6 +76,7 @@ pub struct EstimateTable {
     specs: Interned<CoreSpec>,
     shards: Vec<Shard>,
     fastest: FastestTable,
+    frugal: FrugalTable,
 }
 
 /// The numbers of a matmul and of a core spec.
@@ -171,6 +174,7 @@ impl EstimateTable {
             specs: Interned(RwLock::default()),
             shards: (0..N_SHARDS).map(|_| RwLock::default()).collect(),
             fastest: FastestTable::default(),
+            frugal: FrugalTable::default(),
         }
     }
 

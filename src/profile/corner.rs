@@ -23,6 +23,7 @@ use crate::schedule::Limits;
 use crate::schedule::Rule;
 use crate::schedule::Task;
 use crate::units::Bytes;
+use crate::units::Energy;
 use crate::units::Time;
 
 /// How the least is looked for: estimates and how closely, the rule of schedules and when searches for them
@@ -54,6 +55,18 @@ pub(super) fn least_times(
         collectives: [there.exchanged, back.exchanged],
         all_to_all: there.sent_to_experts + back.sent_to_experts,
     })
+}
+
+/// What both passes of a layer take of energy at the least, forward and backward, however long they last.
+pub(super) fn least_energies(
+    layer: &LayerShare,
+    (chip, cluster): (&Accelerator, &Cluster),
+    table: &EstimateTable,
+) -> Result<[Energy; 2], TooLarge> {
+    let of = |ops: &Dag<Op>| -> Result<Energy, TooLarge> {
+        ops.nodes().iter().map(|op| table.least_energy(op, chip, cluster)).sum()
+    };
+    Ok([of(&layer.forward)?, of(&layer.backward)?])
 }
 
 struct LeastPass {

@@ -41,6 +41,7 @@ use crate::plan::TimeModel;
 use crate::schedule::Limits;
 use crate::schedule::Rule;
 use crate::units::Bytes;
+use crate::units::Energy;
 use crate::units::Time;
 use pass::PassGraph;
 use pass::PassTime;
@@ -158,6 +159,16 @@ fn exchanged(ops: &Dag<Op>, costs: &[OpCosts]) -> Time {
 fn sent_to_experts(ops: &Dag<Op>, costs: &[OpCosts]) -> Time {
     let each = ops.nodes().iter().zip(costs).filter(|(op, _)| op.sends_to_experts());
     each.map(|(_, cost)| cost.alone.time).sum()
+}
+
+/// What both passes of every kind of layer of a `share` take of energy at the least, however long they last, on every
+/// chip that has no more of any proved knob than this one and whose parts take no less energy.
+pub fn least_energies(
+    share: &Share,
+    on: (&Accelerator, &Cluster),
+    table: &EstimateTable,
+) -> Result<Vec<[Energy; 2]>, TooLarge> {
+    share.kinds.iter().map(|layer| corner::least_energies(layer, on, table)).collect()
 }
 
 /// The profile of `share` where its kinds of layer take `passes`.
