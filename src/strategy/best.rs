@@ -237,7 +237,7 @@ impl Planner<'_> {
             let asked = (timed, limit.into());
             fastest::search(self, (chip, bound), variants, asked, (glances, measure))
         } else {
-            cheapest::search(self, chip, variants, timed)
+            cheapest::search(self, (chip, bound), variants, timed)
         }
     }
 

@@ -13,8 +13,10 @@ use super::pipeline_bound::Exchanges;
 use super::pipeline_bound::LayerTimes;
 use super::pipeline_bound::PipelineBound;
 use super::pipeline_bound::Sharing;
+use super::pipeline_bound::forward_passes;
 use super::pipeline_memory::Layouts;
 use super::pipeline_memory::PipelineLimits;
+use super::price::Price;
 use super::roofline::PeakRates;
 use super::roofline::Sketch;
 use super::roofline::lowered;
@@ -140,15 +142,6 @@ pub(super) fn pipelines(terms: &Terms, division: &Division, memory: Bytes) -> Pi
     .collect()
 }
 
-/// How often every layer's forward pass runs at the least for each micro-batch. Where a stage
-/// repeats, its last one does not, and that may hold nearly everything.
-pub fn forward_passes(recompute: Recompute) -> u64 {
-    match recompute {
-        Recompute::None | Recompute::Stage | Recompute::First(_) | Recompute::AsNeeded => 1,
-        Recompute::Full => 2,
-    }
-}
-
 /// Femtojoules of a batch at the least, where all passes of a micro-batch take `work` picoseconds
 /// together and move so many bytes between arrays and buffers.
 ///
@@ -191,6 +184,7 @@ fn pipeline_bound(
         micro_batches,
         repeated,
         recompute,
+        devices_count: terms.price == Price::Energy,
         time_model: terms.time_model,
         chunks: choices.chunks.clone(),
         layouts: layouts(&choices, division),

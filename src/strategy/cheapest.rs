@@ -11,10 +11,11 @@ use super::best::TimedDivisions;
 use super::best::Way;
 use super::energy::BatchEnergy;
 use super::energy::EnergyFloor;
+use super::frugal::LeastDivisions;
 use super::price::Price;
+use super::space_bound::SpaceBound;
 use super::space_bound::Variant;
 use super::training::Division;
-use super::training::Sharded;
 use crate::hardware::Accelerator;
 use crate::placement::Choice;
 use crate::placement::Choices;
@@ -26,35 +27,61 @@ use crate::plan::PassOrder;
 use crate::plan::Recompute;
 use crate::plan::Shape;
 use crate::plan::TimeModel;
+use crate::units::Energy;
 use crate::units::Time;
 
 /// The cheapest of all `variants`, which come in the order of their least prices.
 pub(super) fn search(
     planner: &Planner,
-    chip: &Accelerator,
+    on: (&Accelerator, &SpaceBound),
     variants: &[Variant],
     timed: &mut TimedDivisions,
 ) -> Searched {
     let mut searched = Searched::default();
-    for &Variant { division, sharded, recompute, least, .. } in variants {
-        let price = planner.terms.price.of(least);
+    for (price, variant) in in_order(planner, on, variants) {
         if searched.best.as_ref().is_some_and(|known| known.score.0 < price) {
             break;
         }
+        let Variant { division, sharded, .. } = *variant;
         let way = (division, sharded);
         let divided = planner.training.division(division, sharded, planner.terms);
-        let timed = timed.entry(way).or_insert_with(|| planner.timed(&divided, chip));
+        let timed = timed.entry(way).or_insert_with(|| planner.timed(&divided, on.0));
         let Some(timed) = timed else { continue };
-        let shapes = Shapes::new(planner, chip, (division, &divided), timed, (sharded, recompute));
+        let shapes = Shapes::new(planner, on, (variant, &divided), timed);
         shapes.improve(way, &mut searched);
     }
     searched
+}
+
+/// Variants with a price that none of their placements can beat, the least first: energies as the operators' best
+/// mappings say, which tell far more of them apart than rooflines do.
+fn in_order<'a>(
+    planner: &Planner,
+    on: (&Accelerator, &SpaceBound),
+    variants: &'a [Variant],
+) -> Vec<(u128, &'a Variant)> {
+    let mut known = LeastDivisions::default();
+    let price = |variant: &Variant| match planner.terms.price {
+        Price::Time => Some(planner.terms.price.of(variant.least)),
+        Price::Energy => {
+            let most = Energy(u128::MAX);
+            planner.least_energy_of(variant, on, &mut known, most).map(|energy| energy.0)
+        }
+    };
+    let mut price = price;
+    let priced = variants.iter().filter_map(|variant| Some((price(variant)?, variant)));
+    let mut priced: Vec<(u128, &Variant)> = priced.collect();
+    // Equal ones stay as they came.
+    priced.sort_by_key(|(price, _)| *price);
+    priced
 }
 
 /// All shapes of one division and recompute choice.
 struct Shapes<'a> {
     planner: &'a Planner<'a>,
     chip: &'a Accelerator,
+    bound: &'a SpaceBound,
+    variant: &'a Variant,
     divided: &'a Division,
     timed: &'a Timed,
     choices: Choices,
@@ -65,15 +92,15 @@ struct Shapes<'a> {
 impl<'a> Shapes<'a> {
     fn new(
         planner: &'a Planner<'a>,
-        chip: &'a Accelerator,
-        (at, divided): (usize, &'a Division),
+        (chip, bound): (&'a Accelerator, &'a SpaceBound),
+        (variant, divided): (&'a Variant, &'a Division),
         timed: &'a Timed,
-        (sharded, recompute): (Option<Sharded>, Recompute),
     ) -> Self {
+        let &Variant { division, sharded, recompute, .. } = variant;
         let energy = planner.batch_energy(chip, divided, timed);
-        let floor = energy.floor(recompute);
-        let choices = planner.training.choices(planner.terms, at, (sharded, recompute));
-        Self { planner, chip, divided, timed, choices, energy, floor }
+        let floor = energy.floor((recompute, divided.repeated.0));
+        let choices = planner.training.choices(planner.terms, division, (sharded, recompute));
+        Self { planner, chip, bound, variant, divided, timed, choices, energy, floor }
     }
 
     /// Looks for a better strategy among these shapes.
@@ -107,9 +134,10 @@ impl<'a> Shapes<'a> {
             Price::Time => known,
             // The longer a batch takes, the more it costs at the least.
             Price::Energy => {
-                let devices =
-                    shape.data_parallel * self.divided.devices_per_stage() * shape.ranks as u64;
-                let costs = |time: u64| self.energy.least(self.floor, shape, devices, Time(time)).0;
+                let each = self.divided.devices_per_stage();
+                let repeats = self.least_repeats(shape);
+                let costs =
+                    |time: u64| self.energy.least((self.floor, repeats), shape, each, Time(time)).0;
                 let (mut enough, mut too_long) = (0, u64::MAX);
                 while enough + 1 < too_long {
                     let middle = enough.midpoint(too_long);
@@ -119,6 +147,14 @@ impl<'a> Shapes<'a> {
             }
         };
         Rank { time: time + 1, devices: 0, stages: 0, choice: Choice::default() }
+    }
+
+    /// Forward passes of the repeated layer that memory asks to run again at the least for each micro-batch,
+    /// whatever the cut.
+    fn least_repeats(&self, shape: &Shape) -> f64 {
+        let chunks = shape.schedule.chunks();
+        let pipelines = (shape.ranks as u64, shape.data_parallel, chunks);
+        self.bound.least_repeats(self.planner.terms, (self.variant, self.divided, self.chip), pipelines)
     }
 
     fn problem<'b>(&'b self, choices: &'b Choices) -> Problem<'b> {
@@ -144,10 +180,12 @@ impl<'a> Shapes<'a> {
         let each = self.divided.devices_per_stage();
         let priced = all.into_iter().map(|(shape, least)| {
             let time = Time(u64::try_from(least).unwrap_or(u64::MAX));
-            let devices = shape.data_parallel * each * shape.ranks as u64;
             let price = match self.planner.terms.price {
                 Price::Time => least,
-                Price::Energy => self.energy.least(self.floor, &shape, devices, time).0,
+                Price::Energy => {
+                    let floor = (self.floor, self.least_repeats(&shape));
+                    self.energy.least(floor, &shape, each, time).0
+                }
             };
             (price, shape)
         });

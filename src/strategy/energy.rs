@@ -3,6 +3,7 @@
 //!
 //! Network energy per byte and power at rest per area are assumptions of the hardware file.
 
+use super::roofline::FLOAT_ERROR;
 use crate::estimate::EstimateTable;
 use crate::hardware::Accelerator;
 use crate::hardware::Cluster;
@@ -46,6 +47,10 @@ pub struct BatchEnergy<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct EnergyFloor {
     computing: Energy,
+    /// One more forward pass of the repeated layer for each micro-batch.
+    again: Energy,
+    /// The least time of all devices together: so many picoseconds, and more for each forward pass that is repeated.
+    busy: [u128; 2],
     sent: u64,
 }
 
@@ -58,24 +63,49 @@ impl BatchEnergy<'_> {
             + self.at_rest(devices, time)
     }
 
-    /// What no cut can beat in computing, and in bytes sent at each boundary between stages.
-    pub fn floor(&self, recompute: Recompute) -> EnergyFloor {
-        let again = u64::from(recompute == Recompute::Full);
+    /// What no cut can beat in computing, and in bytes sent at each boundary between stages, where a kind of layer is
+    /// repeated as often as memory asks for.
+    pub fn floor(&self, (recompute, repeated): (Recompute, usize)) -> EnergyFloor {
+        let forwards = u64::from(recompute == Recompute::Full);
         let layers = self.profile.sequence.iter().map(|&kind| {
             let passes = &self.passes[kind];
-            passes.forward.energy * (1 + again) + passes.backward.energy
+            passes.forward.energy * (1 + forwards) + passes.backward.energy
         });
         let computing = layers.sum::<Energy>() * self.job.micro_batches * self.sharers();
         let sizes = self.profile.edges.iter().map(Edge::sent);
         let sent = if self.profile.is_chain() { sizes.min().unwrap_or(0) } else { 0 };
-        EnergyFloor { computing, sent }
+        let each = self.job.micro_batches * self.sharers();
+        let again = self.passes.get(repeated).map_or(Energy::ZERO, |of| of.forward.energy) * each;
+        let wide = |time: u64| u128::from(time) * u128::from(self.job.micro_batches);
+        let kinds = || self.profile.sequence.iter().map(|&kind| &self.profile.kinds[kind]);
+        let load: u64 = kinds().map(|layer| layer.forward * (1 + forwards) + layer.backward).sum();
+        let repeated = self.profile.kinds.get(repeated).map_or(0, |layer| layer.forward);
+        EnergyFloor { computing, again, busy: [wide(load), wide(repeated)], sent }
     }
 
-    /// Femtojoules that no cut of a shape can beat, on so many devices for at least so long.
-    pub fn least(&self, floor: EnergyFloor, shape: &Shape, devices: u64, time: Time) -> Energy {
+    /// Femtojoules that no cut of a shape can beat, whose stages take so many devices each, for at least so long,
+    /// where at least so many forward passes of the repeated layer are run again for each micro-batch.
+    pub fn least(
+        &self,
+        (floor, repeats): (EnergyFloor, f64),
+        shape: &Shape,
+        each: u64,
+        time: Time,
+    ) -> Energy {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "neither is negative; rounding down is wanted"
+        )]
+        let part = |of: u128| (of as f64 * repeats * (1.0 - FLOAT_ERROR)) as u128;
+        let devices = shape.data_parallel * each * shape.ranks as u64;
+        let busy = (floor.busy[0] + part(floor.busy[1])) * u128::from(each);
+        // Each device may round down.
+        let at_rest = (self.chip.static_power_uw() * busy / 1000).saturating_sub(devices.into());
         floor.computing
+            + Energy(part(floor.again.0))
             + self.network(shape, floor.sent * (shape.ranks as u64 - 1))
-            + self.at_rest(devices, time)
+            + self.at_rest(devices, time).max(Energy(at_rest))
     }
 
     /// Devices that share a layer and its sequences.

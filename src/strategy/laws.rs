@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use super::Corner;
+use super::EnergyReach;
 use super::Figures;
 use super::Heard;
 use super::Planner;
+use super::Price;
 use super::Reach;
 use super::SpaceBound;
 use super::Training;
@@ -35,6 +37,7 @@ use crate::profile::pass;
 use crate::schedule::Limits;
 use crate::units::Bandwidth;
 use crate::units::Bytes;
+use crate::units::Energy;
 use crate::units::Frequency;
 use crate::units::Time;
 
@@ -252,6 +255,78 @@ fn corners_of_searched_chips_bound_every_chip_below_them() {
         compared += usize::from(found[2].is_some());
     }
     assert!(compared > 40, "{compared} pairs fit");
+}
+
+#[test]
+fn least_energies_of_a_box_bound_every_chip_of_it() {
+    let mut noise = Noise(0xE4E6);
+    let (mut compared, mut close, mut told_apart) = (0, 0, 0);
+    for _ in 0..25 {
+        let mut of = instance(&mut noise);
+        of.terms.price = Price::Energy;
+        let low = ChipKnobs {
+            precision: of.terms.stack.precision,
+            tensor_cores: noise.of(&[1, 2, 3]),
+            width: noise.of(&[16, 32]),
+            depth: noise.of(&[16, 64]),
+            vector_cores: noise.of(&[1, 2, 6]),
+            vector_width: noise.of(&[16, 64]),
+            glb_mib: noise.of(&[1, 2, 5]),
+            glb_bytes_per_cycle: noise.of(&[64, 512, 2048]),
+            clock_mhz: noise.of(&[900, 1300, 1500]),
+            stacks: noise.of(&[1, 2]),
+            links_gb_per_s: noise.of(&[25, 141]),
+            ..properties::example()
+        };
+        let proved: Vec<_> = CHIP_KNOBS.iter().filter(|knob| knob.proved).collect();
+        let raised = |from: &ChipKnobs, steps: usize, noise: &mut Noise| {
+            let mut knobs = *from;
+            for _ in 0..steps {
+                let knob = proved[noise.index(proved.len())];
+                let value = (knob.get)(&knobs);
+                (knob.set)(&mut knobs, value + (value / noise.of(&[1, 3, 9])).max(1));
+            }
+            // Beyond that no supply reaches it.
+            knobs.clock_mhz = knobs.clock_mhz.min(2000);
+            knobs
+        };
+        let within = raised(&low, noise.of(&[0, 0, 1, 4]), &mut noise);
+        let high = raised(&within, noise.of(&[0, 0, 1, 4]), &mut noise);
+        let large = searched(&high, &of, true);
+        let (technology, physics) = (properties::technology(), &large.physics);
+        let chip = high.greatest_at_energies_of(&low, &technology, physics).unwrap();
+        let table = EstimateTable::new(large.terms.options);
+        let planner = Planner { terms: &large.terms, training: &large.training, table: &table };
+        let reach =
+            |limit: Energy| planner.reach_energy(&chip, &planner.bound_on(&chip), (limit, true));
+        let all = reach(Energy(u128::MAX));
+        for knobs in [low, within, high] {
+            if knobs.accelerator(&technology, physics).is_err() {
+                continue;
+            }
+            let small = searched(&knobs, &of, false);
+            let own = Planner { terms: &small.terms, training: &small.training, table: &table };
+            let Some(best) = own.best_on(&small.chip) else { continue };
+            let exact = best.chosen.standing.energy;
+            let EnergyReach::Within(least) = all else {
+                panic!("{all:?} where {knobs:?} takes {exact:?}");
+            };
+            assert!(
+                least <= exact,
+                "{least:?} is above {exact:?} of {knobs:?} in {low:?}..{high:?}"
+            );
+            assert!(matches!(reach(exact), EnergyReach::Within(_)), "{knobs:?}");
+            let less = Energy(least.0.saturating_sub(1));
+            assert_eq!(reach(less), EnergyReach::Beyond, "{knobs:?}");
+            compared += 1;
+            if low == high {
+                close += usize::from(least.0 as f64 > 0.9 * exact.0 as f64);
+                told_apart += 1;
+            }
+        }
+    }
+    assert!(compared > 25, "{compared} fit");
+    assert!(2 * close > told_apart && told_apart > 2, "{close} of {told_apart} within a tenth");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::ops::RangeInclusive;
 
 use super::pipeline_memory::PipelineLimits;
 use super::pipeline_memory::Stages;
+use super::roofline::FLOAT_ERROR;
 use super::roofline::lowered;
 use crate::plan::Recompute;
 use crate::plan::TimeModel;
@@ -22,6 +23,8 @@ use crate::plan::TimeModel;
 struct Shape {
     ranks: u64,
     stages: Stages,
+    /// The fewest pipelines.
+    fewest: u64,
     /// Micro-batches that each pipeline runs at the least.
     rounds: u64,
     /// The most repeated layers that fit in the last stage.
@@ -112,6 +115,30 @@ pub struct LayerTimes {
     pub ends: [f64; 2],
 }
 
+/// Lower bounds on what a batch takes of energy on some design, in femtojoules.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LayerCosts {
+    /// All passes of a micro-batch, each as often as it always runs, on all devices that share layers.
+    pub once: f64,
+    /// One more forward pass of the repeated layer, on all of them.
+    pub again: f64,
+    /// A device at rest for a picosecond.
+    pub at_rest: f64,
+    /// Micro-batches in a batch.
+    pub micro_batches: f64,
+    /// Devices that every stage takes at the least.
+    pub devices_per_stage: f64,
+}
+
+/// How often every layer's forward pass runs at the least for each micro-batch. Where a stage
+/// repeats, its last one does not, and that may hold nearly everything.
+pub fn forward_passes(recompute: Recompute) -> u64 {
+    match recompute {
+        Recompute::None | Recompute::Stage | Recompute::First(_) | Recompute::AsNeeded => 1,
+        Recompute::Full => 2,
+    }
+}
+
 impl PipelineBound {
     /// Finds all shapes; `sharings(ranks, pipelines)` are the ways for replicas to share, each with
     /// what none of these numbers of pipelines of so many ranks can beat.
@@ -130,7 +157,10 @@ impl PipelineBound {
         // With several stages nothing in flight depends on the number of pipelines.
         let mut several: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for of in asked {
-            let farthest = shapes.first().map(|least| FARTHEST * least.effort());
+            let farthest = shapes
+                .first()
+                .filter(|_| !limits.devices_count)
+                .map(|least| FARTHEST * least.effort());
             beyond = farthest.filter(|&farthest| of.effort() > farthest);
             if beyond.is_some() {
                 break;
@@ -155,17 +185,22 @@ impl PipelineBound {
                 let alike = alike.entry((ranks, stages)).or_default();
                 for &Sharing { state, exchanges } in &sharings {
                     let last_stage = limits.most_layers((1, ranks), in_flight[0], state);
+                    let fewest = *pipelines.start();
                     let shape = |repeats| Shape {
                         ranks,
                         stages,
+                        fewest,
                         rounds,
                         last_stage,
                         repeats,
                         in_ends,
                         exchanges,
                     };
+                    let covers = |known: &Shape, shape: &Shape| {
+                        known.covers(shape) && (!limits.devices_count || known.fewest <= fewest)
+                    };
                     let is_covered =
-                        |shape: &Shape| alike.iter().any(|&known| shapes[known].covers(shape));
+                        |shape: &Shape| alike.iter().any(|&known| covers(&shapes[known], shape));
                     // What is covered though it repeats nothing need not be looked at closely.
                     if is_covered(&shape(0.0)) {
                         continue;
@@ -182,6 +217,55 @@ impl PipelineBound {
         shapes.shrink_to_fit();
         let PipelineLimits { repeated, recompute, time_model, .. } = limits;
         Self { repeated, recompute, time_model, shapes, beyond }
+    }
+
+    /// An energy per batch that no placement of layers can beat that are at least this slow and take at least so
+    /// much; `None` where nothing fits.
+    ///
+    /// Devices work at the least on all layers, repeated ones twice, and are in use as long as a batch lasts.
+    pub fn least_energy(&self, layer: LayerTimes, costs: LayerCosts) -> Option<f64> {
+        let LayerCosts { once, again, at_rest, micro_batches, devices_per_stage } = costs;
+        let repeated = self.repeated as f64;
+        let forwards = forward_passes(self.recompute) as f64;
+        let work = forwards * (repeated * layer.forward + layer.others_forward)
+            + repeated * layer.backward
+            + layer.others_backward;
+        let mut least = f64::INFINITY;
+        for shape in &self.shapes {
+            let computing = micro_batches * (once + shape.repeats * again);
+            let busy = micro_batches * (work + shape.repeats * layer.forward);
+            if computing + at_rest * devices_per_stage * busy >= least {
+                continue;
+            }
+            let lasts = self.time_of(shape, layer) * (shape.ranks * shape.fewest) as f64;
+            least = least.min(computing + at_rest * devices_per_stage * busy.max(lasts));
+        }
+        if self.beyond.is_some() {
+            least = least.min(micro_batches * (once + at_rest * devices_per_stage * work));
+        }
+        (least < f64::INFINITY).then(|| least * (1.0 - FLOAT_ERROR))
+    }
+
+    /// Forward passes of repeated layers that memory asks to run again at the least for each micro-batch, in
+    /// so many pipelines of so many ranks that run so many of these each.
+    pub fn least_repeats(
+        &self,
+        (ranks, pipelines, rounds): (u64, u64, u64),
+        stages: Stages,
+    ) -> f64 {
+        let alike = |shape: &&Shape| {
+            shape.ranks == ranks
+                && shape.stages == stages
+                && shape.fewest <= pipelines
+                && shape.rounds <= rounds
+        };
+        let least = self
+            .shapes
+            .iter()
+            .filter(alike)
+            .map(|shape| shape.repeats)
+            .fold(f64::INFINITY, f64::min);
+        if self.beyond.is_some() || least.is_infinite() { 0.0 } else { least }
     }
 
     /// A time per batch that no placement of layers at least this slow can beat; `None` where
@@ -376,6 +460,7 @@ mod tests {
             micro_batches: noise.of(&[64, 100]),
             repeated: n_layers as u64 - 2,
             recompute: noise.of(&[Recompute::None, Recompute::AsNeeded, Recompute::Full]),
+            devices_count: false,
             time_model: TimeModel::OneForwardOneBackward,
             chunks: 1..=noise.of(&[1, 2]),
             layouts: Layouts { n_layers, longer: Some(0) },

@@ -21,6 +21,9 @@ pub struct PipelineLimits {
     pub repeated: u64,
     /// What is kept and what is run again.
     pub recompute: Recompute,
+    /// Whether the number of devices in use counts, as where energies are compared: then plans that leave most
+    /// devices idle are told apart too.
+    pub devices_count: bool,
     /// How the time of a batch is defined.
     pub time_model: TimeModel,
     /// How many virtual stages a rank may have.
@@ -191,6 +194,7 @@ mod tests {
             micro_batches: 64,
             repeated: n_layers as u64 - 2,
             recompute: Recompute::AsNeeded,
+            devices_count: false,
             time_model: TimeModel::OneForwardOneBackward,
             chunks,
             layouts: Layouts { n_layers, longer: Some(0) },

@@ -85,7 +85,7 @@ struct OpSketch {
 const N_CLASSES: usize = 5;
 
 /// More than all rounding of a few hundred float operations, relative.
-const FLOAT_ERROR: f64 = 1e-9;
+pub const FLOAT_ERROR: f64 = 1e-9;
 
 impl Sketch {
     /// Prepares a pass for arrays of `width` x `depth`.

@@ -17,6 +17,7 @@ use super::bound::Pipelines;
 use super::bound::least_energy;
 use super::bound::pipelines;
 use super::pipeline_bound::LayerTimes;
+use super::pipeline_bound::PipelineBound;
 use super::price::Standing;
 use super::roofline::PeakRates;
 use super::roofline::lowered;
@@ -172,6 +173,18 @@ impl SpaceBound {
         let (sketch, own) =
             (self.sketches[variant.division].get()?, self.pipelines[variant.division].get()?);
         own[memory][variant.place].2.least_time(sketch.profiled_times(profile))
+    }
+
+    /// What bounds a variant on a chip: its layers, and the numbers of ranks that are possible; `None` where these
+    /// were not prepared.
+    pub(super) fn bounds_of(
+        &self,
+        variant: &Variant,
+        chip: &Accelerator,
+    ) -> Option<(&DivisionSketch, &PipelineBound)> {
+        let memory = self.memories.iter().position(|&size| size == chip.design().hbm)?;
+        let own = self.pipelines[variant.division].get()?;
+        Some((self.sketches[variant.division].get()?, &own[memory][variant.place].2))
     }
 
     /// The same of whatever variant of one way to divide and to share is the least.
