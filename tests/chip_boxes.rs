@@ -110,6 +110,7 @@ impl MadeUp<'_> {
         Some(Value { first: merit.value, second: merit.area, place })
     }
 
+    /// Boxes are then closed by times of their greatest chip with the energies of the least.
     fn by_energy(&self) -> bool {
         self.judge.objective == Objective::EnergyPerToken
     }
@@ -147,7 +148,7 @@ impl BoxProblem<10> for MadeUp<'_> {
     }
 
     fn proved(&self) -> [bool; 10] {
-        std::array::from_fn(|knob| CHIP_KNOBS[knob].proved && !self.by_energy())
+        std::array::from_fn(|knob| CHIP_KNOBS[knob].proved)
     }
 
     fn blind(&self) -> [bool; 10] {
@@ -179,7 +180,7 @@ impl BoxProblem<10> for MadeUp<'_> {
     }
 
     fn kin(&self, point: &ChipPoint) -> Option<u64> {
-        Some(self.setup.kin(point).class())
+        (!self.by_energy()).then(|| self.setup.kin(point).class())
     }
 
     fn corner(&self, boxes: &[ChipRegion], limit: Option<Value>) -> Corner {
@@ -189,7 +190,11 @@ impl BoxProblem<10> for MadeUp<'_> {
                 return Corner::Nothing;
             }
             // What a cap rules out of larger chips says nothing of smaller ones.
-            let standing = Standing { time: Time(self.time(&high)), energy: Energy::ZERO };
+            let time = self.time(&high);
+            let low = self.setup.knobs(&region.lo);
+            let Some(at_rest) = self.at_rest(&low) else { return Corner::Nothing };
+            let energy = Energy(Self::work(&low) + at_rest * u128::from(time));
+            let standing = Standing { time: Time(time), energy };
             match self.value(standing, &region.lo, Certainty::Bound) {
                 None => Corner::Nothing,
                 Some(value) if limit.is_some_and(|limit| value >= limit) => Corner::Beyond,
@@ -204,7 +209,10 @@ impl BoxProblem<10> for MadeUp<'_> {
             let high = self.setup.knobs(&region.hi);
             let off = 750 + (high.tensor_cores * 131 + u64::from(like.point[0])) % 500;
             let time = Time(Self::roofline(&high) / 1000 * off);
-            let standing = Standing { time, energy: Energy::ZERO };
+            let low = self.setup.knobs(&region.lo);
+            let at_rest = self.at_rest(&low).unwrap_or_default();
+            let energy = Energy(Self::work(&low) + at_rest * u128::from(time.0));
+            let standing = Standing { time, energy };
             let value = self.value(standing, &region.lo, Certainty::Fact);
             value.map_or(f64::INFINITY, |value| value.first as f64 / (worst.first as f64).max(1.0))
         });

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::walk::Merit;
 use crate::strategy::Standing;
 use crate::units::Area;
+use crate::units::Energy;
 use crate::units::Time;
 
 /// What is made as good as possible.
@@ -219,21 +220,28 @@ impl Judge {
     ) -> Time {
         let taken = taken.into();
         let mut standings = standings.to_vec();
-        let mut is_within = |time: u64| {
-            standings[model].time = Time(time);
+        let most = most_within(u64::MAX.into(), |time| {
+            standings[model].time = Time(u64::try_from(time).unwrap_or(u64::MAX));
             self.merit(&standings, taken, Certainty::Bound).value <= limit
-        };
-        // Invariant: what takes less than `low` is within the limit, what takes `high` is not.
-        let (mut low, mut high) = (0, u64::MAX);
-        while low < high {
-            let middle = low.midpoint(high);
-            if is_within(middle) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Time(low.saturating_sub(1))
+        });
+        Time(u64::try_from(most).unwrap_or(u64::MAX))
+    }
+
+    /// The most energy of one model with which a design may still be no worse than `limit`, where the others stand
+    /// as given.
+    pub fn dearest(
+        &self,
+        limit: u128,
+        model: usize,
+        standings: &[Standing],
+        taken: impl Into<Footprint>,
+    ) -> Energy {
+        let taken = taken.into();
+        let mut standings = standings.to_vec();
+        Energy(most_within(u128::MAX, |energy| {
+            standings[model].energy = Energy(energy);
+            self.merit(&standings, taken, Certainty::Bound).value <= limit
+        }))
     }
 
     fn joined(
@@ -269,6 +277,21 @@ impl Judge {
     }
 }
 
+/// The greatest number below `end` that is within, where none above one that is not is; 0 where none is.
+fn most_within(end: u128, mut is_within: impl FnMut(u128) -> bool) -> u128 {
+    // Invariant: what is less than `low` is within, what is `high` or more is not.
+    let (mut low, mut high) = (0, end);
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_within(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low.saturating_sub(1)
+}
+
 fn fixed(ratio: f64, certainty: Certainty) -> u128 {
     let margin = match certainty {
         Certainty::Fact => 1.0,
@@ -286,7 +309,6 @@ fn fixed(ratio: f64, certainty: Certainty) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Energy;
 
     fn standing(time: u64, energy: u128) -> Standing {
         Standing { time: Time(time), energy: Energy(energy) }

@@ -460,11 +460,10 @@ impl Judging<'_> {
                 Ok(false)
             }
             Why::Corner(_) | Why::CornerNothing => {
-                let exact = self.has_corners()
-                    && CHIP_KNOBS
-                        .iter()
-                        .enumerate()
-                        .all(|(at, knob)| knob.proved || !region.varies(at));
+                let exact = CHIP_KNOBS
+                    .iter()
+                    .enumerate()
+                    .all(|(at, knob)| knob.proved || !region.varies(at));
                 require(exact, row.claim("why"), "corner", "a box of knobs without a law")?;
                 if let Why::Corner(value) = why {
                     not_better(value)?;
@@ -501,12 +500,6 @@ impl Judging<'_> {
         let lens = self.question.setup.grid.lens().map(u128::from);
         let after = |knob: usize| lens[knob + 1..].iter().product::<u128>();
         point.iter().enumerate().map(|(knob, &at)| u128::from(at) * after(knob)).sum()
-    }
-
-    /// Whether exact times bound boxes.
-    fn has_corners(&self) -> bool {
-        let request = &self.question.setup.request;
-        request.objective != Objective::EnergyPerToken
     }
 
     /// Judges what is told of chips: their figures and values; how many plans were rebuilt.

@@ -18,7 +18,7 @@ use crate::search::boxes::walk;
 use crate::search::chips::ChipEvaluator;
 use crate::search::chips::ChipPoint;
 use crate::search::chips::ChipRegion;
-use crate::search::chips::has_corners;
+use crate::strategy::Price;
 use crate::strategy::Standing;
 use crate::units::Energy;
 
@@ -62,7 +62,7 @@ impl<'a> OperatorsAlone<'a> {
             let sketches = sketches.collect();
             (sums, sketches)
         });
-        let corners = has_corners(&ground.terms);
+        let corners = ground.terms.price == Price::Time;
         Self { evaluator, judge, models: models.collect(), corners }
     }
 

@@ -94,6 +94,20 @@ impl ChipKnobs {
         Some(self.boundless(technology, base)?.with_energies_of(&frugal))
     }
 
+    /// As fast as this one, with its buffer, though no die might hold it, and with the energies and the power at rest
+    /// of `least`: what no chip between both can beat where only knobs with a law differ. `None` where a buffer holds
+    /// no tile, or no supply reaches a clock.
+    pub fn greatest_at_energies_of(
+        &self,
+        least: &Self,
+        technology: &Technology,
+        base: &Physics,
+    ) -> Option<Accelerator> {
+        let die = DieArea::of(&least.chip(technology), technology)?.breakdown();
+        let frugal = least.with_any_buffer(technology, base, die)?;
+        Some(self.dieless(technology, base)?.with_energies_of(&frugal))
+    }
+
     /// As fast as no chip nowhere above this one can be, whether or not a die holds it; for times
     /// alone. `None` where even that cannot be, or no supply reaches its clock.
     pub fn boundless(&self, technology: &Technology, base: &Physics) -> Option<Accelerator> {

@@ -16,6 +16,7 @@ use crate::search::Memory;
 use crate::strategy::Best;
 use crate::strategy::Chosen;
 use crate::strategy::Corner;
+use crate::strategy::EnergyReach;
 use crate::strategy::Figures;
 use crate::strategy::Heard;
 use crate::strategy::Planner;
@@ -30,9 +31,11 @@ use crate::strategy::Training;
 use crate::strategy::Untrainable;
 use crate::strategy::Way;
 use crate::strategy::Within;
+use crate::units::Energy;
 use crate::units::Time;
 
 use super::ChipPoint;
+use super::ChipRegion;
 use super::ChipSurvey;
 use super::KeptChip;
 use super::bounded::Bounded;
@@ -73,6 +76,8 @@ pub struct ChipEvaluator<'a> {
     facts: Mutex<Facts>,
     corners: Mutex<BTreeMap<(usize, Greatest), KnownCorner>>,
     implied: Implied,
+    /// Boxes whose least energy was asked for.
+    frugal: Mutex<BTreeSet<(usize, ChipRegion)>>,
     bounds: Vec<Mutex<Bounds>>,
     guesses: Mutex<Bounded<(usize, Greatest, Way), Option<Time>>>,
 }
@@ -109,6 +114,7 @@ impl<'a> ChipEvaluator<'a> {
             facts: Mutex::default(),
             corners: Mutex::default(),
             implied: Implied::default(),
+            frugal: Mutex::default(),
             bounds: (0..TABLES).map(|_| Mutex::new(Bounded::new(MOST_BOUNDS))).collect(),
             guesses: Mutex::new(Bounded::new(MOST_GUESSES)),
             setup,
@@ -249,7 +255,7 @@ impl<'a> ChipEvaluator<'a> {
         };
         let Some(chip) = chip else {
             // Nothing is known of what cannot be built.
-            return Some(Standing { time: Time(0), energy: crate::units::Energy::ZERO });
+            return Some(Standing { time: Time(0), energy: Energy::ZERO });
         };
         let ground = self.ground(usize::from(most[LINKS]));
         let asked = (&ground.terms, &ground.trainings[model]);
@@ -368,6 +374,62 @@ impl<'a> ChipEvaluator<'a> {
         })
     }
 
+    /// Whether some way to train a model on a chip of a box, in which only proved knobs vary and whose chips have at
+    /// most so many lanes in all, may take at most `limit` for a batch; the least of all where that is asked for.
+    pub fn reach_energy(
+        &self,
+        model: usize,
+        (region, lanes): (&ChipRegion, u64),
+        (limit, asks_for_least): (Energy, bool),
+    ) -> EnergyReach {
+        let lock = || self.frugal.lock().unwrap_or_else(PoisonError::into_inner);
+        lock().insert((model, *region));
+        let Some(chip) = self.frugal_chip(region, lanes) else { return EnergyReach::Nothing };
+        let planner = self.planner(model, &region.hi);
+        planner.reach_energy(&chip, self.bound_of(model, &region.hi), (limit, asks_for_least))
+    }
+
+    /// The greatest chip of a box with the energies and the power at rest of the least; `None` where it holds no
+    /// tile.
+    fn frugal_chip(&self, region: &ChipRegion, lanes: u64) -> Option<Accelerator> {
+        let setup = self.setup;
+        let (low, high) = (setup.knobs(&region.lo), setup.knobs(&region.hi));
+        let technology = &setup.grid.technology;
+        let chip = high.greatest_at_energies_of(&low, technology, &setup.physics)?;
+        let fed_alike = setup.physics.vector_local.is_none();
+        Some(chip.with_most_lanes(MostLanes { lanes, fed_alike }))
+    }
+
+    /// About how much a model takes on the chips of a box, from how it trains on one that is known.
+    pub fn guess_energy(
+        &self,
+        model: usize,
+        (region, greatest): (&ChipRegion, &Greatest),
+        (known, chosen): (&ChipPoint, &Chosen),
+    ) -> Option<Energy> {
+        let way = self.planner(model, known).way_of(&chosen.strategy)?;
+        let time = self.guess(model, greatest, (known, chosen))?;
+        let there = self.frugal_chip(region, greatest.lanes)?;
+        let own = ChipRegion::point(*known);
+        let here = self.frugal_chip(&own, Greatest::of_point(self.setup, known).lanes)?;
+        let standing = chosen.standing;
+        let at_rest = |chip: &Accelerator, time: Time| {
+            chip.static_power_uw() as f64 * time.0 as f64 / 1000.0 * chosen.devices as f64
+        };
+        let work = |chip: &Accelerator, point: &ChipPoint| {
+            Some(self.planner(model, point).least_work(chip, way)?.0 as f64)
+        };
+        let working = (standing.energy.0 as f64 - at_rest(&here, standing.time)).max(0.0);
+        let ratio = work(&there, &region.hi)? / work(&here, known)?.max(1.0);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "energies are positive; a guess may be rounded"
+        )]
+        let energy = Energy((working * ratio + at_rest(&there, time)) as u128);
+        Some(energy)
+    }
+
     /// The chip of a greatest corner, which stands for chips with any of its arrays and with as many lanes at the
     /// most; `None` where no such chip can hold a tile.
     fn greatest_chip(&self, greatest: &Greatest) -> Option<Accelerator> {
@@ -461,7 +523,8 @@ impl<'a> ChipEvaluator<'a> {
     /// How many times a model was trained on a chip, or on the greatest of a box, within a limit or not.
     pub fn n_evaluated(&self) -> usize {
         let corners = self.corners.lock().unwrap_or_else(PoisonError::into_inner).len();
-        corners + self.facts.lock().unwrap_or_else(PoisonError::into_inner).len()
+        let frugal = self.frugal.lock().unwrap_or_else(PoisonError::into_inner).len();
+        corners + frugal + self.facts.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Whether what was recalled from before is found again, for all chips of which something is told
@@ -563,10 +626,4 @@ impl Ground {
             terms,
         })
     }
-}
-
-/// Whether corners (`Planner::corner`) bound boxes: times are compared. A cap of power only leaves out plans,
-/// which makes no chip faster.
-pub fn has_corners(terms: &Terms) -> bool {
-    terms.price == Price::Time
 }

@@ -47,7 +47,8 @@ impl FrontProblem<N_CHIP_KNOBS> for ByObjective<'_> {
         fits: &dyn Fn(&ChipPoint) -> bool,
     ) -> Corner {
         let Some(least) = self.least_of(boxes) else { return Corner::Nothing };
-        self.corner_taking(&Greatest::of(self.evaluator.setup, boxes, fits), least, limit)
+        let greatest = Greatest::of(self.evaluator.setup, boxes, fits);
+        self.corner_taking((boxes, &greatest), least, limit)
     }
 
     fn guess_where(
@@ -58,7 +59,7 @@ impl FrontProblem<N_CHIP_KNOBS> for ByObjective<'_> {
     ) -> f64 {
         let Some(least) = self.least_of(boxes) else { return f64::INFINITY };
         let greatest = Greatest::of(self.evaluator.setup, boxes, fits);
-        self.guess_taking(&greatest, least, like) / (worst.first as f64).max(1.0)
+        self.guess_taking((boxes, &greatest), least, like) / (worst.first as f64).max(1.0)
     }
 }
 

@@ -29,7 +29,6 @@ pub use beside::trained_beside;
 pub use evaluator::CORNER;
 pub use evaluator::ChipEvaluator;
 pub use evaluator::Ground;
-pub use evaluator::has_corners;
 pub use facts::chip_facts;
 pub use facts::limits;
 pub use front::ChipFront;

@@ -10,9 +10,11 @@ use crate::search::boxes::BoxProblem;
 use crate::search::boxes::Corner;
 use crate::search::boxes::Evaluation;
 use crate::search::boxes::Value;
+use crate::search::boxes::each_alone;
 use crate::search::objective::Certainty;
 use crate::strategy;
 use crate::strategy::Chosen;
+use crate::strategy::EnergyReach;
 use crate::strategy::Figures;
 use crate::strategy::Reach;
 use crate::strategy::Standing;
@@ -25,7 +27,6 @@ use super::KeptChip;
 use super::corners::Greatest;
 use super::evaluator::BLIND;
 use super::evaluator::ChipEvaluator;
-use super::evaluator::has_corners;
 
 /// Some models on all chips, compared by one judge; of equals the smaller die wins, of equal dies the
 /// chip that comes first in the grid.
@@ -64,16 +65,16 @@ impl ByObjective<'_> {
         Greatest::of(self.evaluator.setup, boxes, |point| self.fits(point))
     }
 
-    /// Whether corners bound boxes.
-    fn corners(&self) -> bool {
-        has_corners(&self.evaluator.ground(usize::from(self.lens()[9]) - 1).terms)
+    /// Whether energies are compared, and not times.
+    fn by_energy(&self) -> bool {
+        self.judge.objective == Objective::EnergyPerToken
     }
 
     /// What every model can do at the best on any chip of a box; `None` where one surely does not fit.
     fn standings(&self, region: &ChipRegion) -> Option<Vec<Standing>> {
         let evaluator = self.evaluator;
         let models = self.models.iter();
-        if self.judge.objective == Objective::EnergyPerToken {
+        if self.by_energy() {
             let both = Figures::TimeAndEnergy;
             return models
                 .map(|&model| evaluator.optimistic(model, &region.lo, &region.hi, both))
@@ -105,7 +106,16 @@ impl ByObjective<'_> {
     fn timed(&self, point: &ChipPoint, taken: Footprint, limit: Option<Value>) -> Timed {
         let region = ChipRegion::point(*point);
         let Some(mut standings) = self.standings(&region) else { return Timed::Nothing };
-        let limit = limit.filter(|_| self.corners()).map(|limit| limit.first);
+        if self.by_energy()
+            && let Some(limit) = limit
+        {
+            let own = (&region, Greatest::of_point(self.evaluator.setup, point).lanes);
+            let least = Least { taken, place: self.place(point) };
+            if self.frugal_corner(own, least, Some(limit)) == Corner::Beyond {
+                return Timed::Beyond;
+            }
+        }
+        let limit = limit.filter(|_| !self.by_energy()).map(|limit| limit.first);
         let mut chosen = Vec::with_capacity(self.models.len());
         for (at, &model) in self.models.iter().enumerate() {
             let longest = limit.map(|limit| self.judge.longest(limit, at, &standings, taken));
@@ -139,7 +149,17 @@ impl ByObjective<'_> {
     }
 
     /// What the greatest corner says of boxes, where the least chip takes so much.
-    pub fn corner_taking(&self, greatest: &Greatest, least: Least, limit: Option<Value>) -> Corner {
+    pub fn corner_taking(
+        &self,
+        (boxes, greatest): (&[ChipRegion], &Greatest),
+        least: Least,
+        limit: Option<Value>,
+    ) -> Corner {
+        if self.by_energy() {
+            return each_alone(boxes, |region| {
+                self.frugal_corner((region, greatest.lanes), least, limit)
+            });
+        }
         // What the greatest chip itself draws says nothing of smaller ones.
         let each = self.evaluator.setup.with_each(greatest.kin, &greatest.point);
         let each = each.iter().filter_map(|point| self.fastest(point));
@@ -165,13 +185,49 @@ impl ByObjective<'_> {
         Corner::Reached(self.value(&standings, least, Certainty::Bound))
     }
 
-    /// About what the greatest chip of a box is worth, from how one that is known trains, where the least takes
-    /// so much.
-    pub fn guess_taking(&self, greatest: &Greatest, least: Least, like: &KeptChip) -> f64 {
+    /// What the energies of a box say of it, whose chips have at most so many lanes, where the least takes so much.
+    fn frugal_corner(
+        &self,
+        (region, lanes): (&ChipRegion, u64),
+        least: Least,
+        limit: Option<Value>,
+    ) -> Corner {
+        let Some(mut standings) = self.standings(region) else { return Corner::Nothing };
+        let limit = limit.map(|limit| better_than(limit, least));
+        for (at, &model) in self.models.iter().enumerate() {
+            let dearest = limit.map_or(Energy(u128::MAX), |limit| {
+                self.judge.dearest(limit, at, &standings, least.taken)
+            });
+            // Of several the least tells what is left for the others.
+            let asked = (dearest, self.models.len() > 1);
+            match self.evaluator.reach_energy(model, (region, lanes), asked) {
+                EnergyReach::Within(energy) => standings[at].energy = energy,
+                EnergyReach::Beyond => return Corner::Beyond,
+                EnergyReach::Nothing => return Corner::Nothing,
+            }
+        }
+        Corner::Reached(self.value(&standings, least, Certainty::Bound))
+    }
+
+    /// About what the best chip of boxes is worth, from how one that is known trains, where the least takes so
+    /// much.
+    pub fn guess_taking(
+        &self,
+        (boxes, greatest): (&[ChipRegion], &Greatest),
+        least: Least,
+        like: &KeptChip,
+    ) -> f64 {
         let each = self.models.iter().zip(&like.found);
         let standings: Option<Vec<Standing>> = each
             .map(|(&model, chosen)| {
-                let time = self.evaluator.guess(model, greatest, (&like.point, chosen))?;
+                let like = (&like.point, chosen);
+                if self.by_energy() {
+                    let guess =
+                        |region| self.evaluator.guess_energy(model, (region, greatest), like);
+                    let energy = boxes.iter().filter_map(guess).min()?;
+                    return Some(Standing { time: Time::ZERO, energy });
+                }
+                let time = self.evaluator.guess(model, greatest, like)?;
                 Some(Standing { time, energy: Energy::ZERO })
             })
             .collect();
@@ -258,8 +314,7 @@ impl BoxProblem<N_CHIP_KNOBS> for ByObjective<'_> {
     }
 
     fn proved(&self) -> [bool; N_CHIP_KNOBS] {
-        let corners = self.corners();
-        std::array::from_fn(|knob| corners && CHIP_KNOBS[knob].proved)
+        std::array::from_fn(|knob| CHIP_KNOBS[knob].proved)
     }
 
     fn blind(&self) -> [bool; N_CHIP_KNOBS] {
@@ -281,17 +336,19 @@ impl BoxProblem<N_CHIP_KNOBS> for ByObjective<'_> {
     }
 
     fn kin(&self, point: &ChipPoint) -> Option<u64> {
-        self.corners().then(|| self.evaluator.setup.kin(point).class())
+        // Energies of several arrays have no common bound.
+        (!self.by_energy()).then(|| self.evaluator.setup.kin(point).class())
     }
 
     fn corner(&self, boxes: &[ChipRegion], limit: Option<Value>) -> Corner {
         let Some(least) = self.least_of(boxes) else { return Corner::Nothing };
-        self.corner_taking(&self.greatest(boxes), least, limit)
+        self.corner_taking((boxes, &self.greatest(boxes)), least, limit)
     }
 
     fn guess(&self, boxes: &[ChipRegion], like: &KeptChip, worst: Value) -> f64 {
         let Some(least) = self.least_of(boxes) else { return f64::INFINITY };
-        self.guess_taking(&self.greatest(boxes), least, like) / (worst.first as f64).max(1.0)
+        self.guess_taking((boxes, &self.greatest(boxes)), least, like)
+            / (worst.first as f64).max(1.0)
     }
 
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {

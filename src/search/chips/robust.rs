@@ -178,13 +178,15 @@ impl BoxProblem<N_CHIP_KNOBS> for Reassumed<'_> {
     }
     fn corner(&self, boxes: &[ChipRegion], limit: Option<Value>) -> Corner {
         match self.least_of(boxes) {
-            Some(least) => self.objective.corner_taking(&self.greatest(boxes), least, limit),
+            Some(least) => {
+                self.objective.corner_taking((boxes, &self.greatest(boxes)), least, limit)
+            }
             None => Corner::Nothing,
         }
     }
     fn guess(&self, boxes: &[ChipRegion], like: &KeptChip, worst: Value) -> f64 {
         let Some(least) = self.least_of(boxes) else { return f64::INFINITY };
-        self.objective.guess_taking(&self.greatest(boxes), least, like)
+        self.objective.guess_taking((boxes, &self.greatest(boxes)), least, like)
             / (worst.first as f64).max(1.0)
     }
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {

@@ -168,8 +168,8 @@ pub fn left_out(objective: Objective, models: usize) -> Vec<LeftOut> {
         "several models are joined relative to the best of each alone, which would have to be searched for \
          by each objective first"
     };
-    let energy_reason = "it compares other plans, those of the least energy, whose boxes only bounds close: \
-                         over many chips that does not end in minutes; ask with --objective energy-per-token";
+    let energy_reason = "it compares other plans, those of the least energy, and many chips \
+                         are nearly as good by it: over many chips that does not end in minutes; ask with --objective energy-per-token";
     [(timed, timed_reason), (energy, energy_reason)]
         .into_iter()
         .filter(|(objectives, _)| !objectives.is_empty())
@@ -203,13 +203,15 @@ impl BoxProblem<N_CHIP_KNOBS> for WithBudget<'_> {
     }
     fn corner(&self, boxes: &[ChipRegion], limit: Option<Value>) -> Corner {
         match self.objective.least_of(boxes) {
-            Some(least) => self.objective.corner_taking(&self.greatest(boxes), least, limit),
+            Some(least) => {
+                self.objective.corner_taking((boxes, &self.greatest(boxes)), least, limit)
+            }
             None => Corner::Nothing,
         }
     }
     fn guess(&self, boxes: &[ChipRegion], like: &KeptChip, worst: Value) -> f64 {
         let Some(least) = self.objective.least_of(boxes) else { return f64::INFINITY };
-        let guess = self.objective.guess_taking(&self.greatest(boxes), least, like);
+        let guess = self.objective.guess_taking((boxes, &self.greatest(boxes)), least, like);
         guess / (worst.first as f64).max(1.0)
     }
     fn evaluate(&self, point: &ChipPoint, limit: Option<Value>) -> Evaluation<Vec<Chosen>> {
