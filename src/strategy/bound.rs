@@ -206,7 +206,7 @@ fn pipeline_bound(
         let least = || least_exchanges(terms, division, zero, pipelines, bytes);
         *known.entry(key).or_insert_with(least)
     };
-    PipelineBound::new(limits, |ranks, pipelines| {
+    PipelineBound::new(&limits, |ranks, pipelines| {
         let sharers = sharers(&choices, &share.setting, *pipelines.end());
         let Parameters { dense, experts } = layer.by_replicas();
         let zeros = choices.zero[usize::from(ranks > 1)].iter();

@@ -154,7 +154,11 @@ impl<'a> Shapes<'a> {
     fn least_repeats(&self, shape: &Shape) -> f64 {
         let chunks = shape.schedule.chunks();
         let pipelines = (shape.ranks as u64, shape.data_parallel, chunks);
-        self.bound.least_repeats(self.planner.terms, (self.variant, self.divided, self.chip), pipelines)
+        self.bound.least_repeats(
+            self.planner.terms,
+            (self.variant, self.divided, self.chip),
+            pipelines,
+        )
     }
 
     fn problem<'b>(&'b self, choices: &'b Choices) -> Problem<'b> {

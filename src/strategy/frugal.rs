@@ -112,7 +112,8 @@ impl Planner<'_> {
         bound: &SpaceBound,
         (mut limit, asks_for_least): (Energy, bool),
     ) -> EnergyReach {
-        let mut variants = bound.variants((self.terms, self.training), chip, (Figures::TimeAndEnergy, None));
+        let mut variants =
+            bound.variants((self.terms, self.training), chip, (Figures::TimeAndEnergy, None));
         variants.sort_unstable_by_key(|variant| (variant.least.energy, variant.name()));
         if variants.is_empty() {
             return EnergyReach::Nothing;

@@ -143,11 +143,11 @@ impl PipelineBound {
     /// Finds all shapes; `sharings(ranks, pipelines)` are the ways for replicas to share, each with
     /// what none of these numbers of pipelines of so many ranks can beat.
     pub fn new(
-        limits: PipelineLimits,
+        limits: &PipelineLimits,
         sharings: impl Fn(u64, &RangeInclusive<u64>) -> Vec<Sharing>,
     ) -> Self {
         let mut asked: Vec<Asked> =
-            limits.pipelines.iter().map(|of| Asked::new(&limits, of)).collect();
+            limits.pipelines.iter().map(|of| Asked::new(limits, of)).collect();
         // Of those that ask for as much the first: the fewest ranks, the most pipelines.
         asked.sort_by(|a, b| a.effort().total_cmp(&b.effort()));
         let mut shapes: Vec<Shape> = Vec::new();
@@ -215,7 +215,7 @@ impl PipelineBound {
             }
         }
         shapes.shrink_to_fit();
-        let PipelineLimits { repeated, recompute, time_model, .. } = limits;
+        let PipelineLimits { repeated, recompute, time_model, .. } = *limits;
         Self { repeated, recompute, time_model, shapes, beyond }
     }
 
@@ -243,7 +243,7 @@ impl PipelineBound {
         if self.beyond.is_some() {
             least = least.min(micro_batches * (once + at_rest * devices_per_stage * work));
         }
-        (least < f64::INFINITY).then(|| least * (1.0 - FLOAT_ERROR))
+        (least < f64::INFINITY).then_some(least * (1.0 - FLOAT_ERROR))
     }
 
     /// Forward passes of repeated layers that memory asks to run again at the least for each micro-batch, in
@@ -495,10 +495,10 @@ mod tests {
             };
             let each = limits.pipelines.iter().filter_map(|one| {
                 let alone = PipelineLimits { pipelines: vec![one.clone()], ..limits.clone() };
-                PipelineBound::new(alone, sharings).least_time(layer)
+                PipelineBound::new(&alone, sharings).least_time(layer)
             });
             let each = each.min();
-            let all = PipelineBound::new(limits.clone(), sharings);
+            let all = PipelineBound::new(&limits, sharings);
             let found = all.least_time(layer);
             assert!(found <= each && found.is_some() == each.is_some(), "{found:?} {each:?}");
             fits += u32::from(found.is_some());

@@ -230,11 +230,15 @@ mod tests {
             scope.spawn(|| {
                 second.takes_turn(&|| false);
                 assert!(done.load(std::sync::atomic::Ordering::SeqCst), "it has waited");
-                assert_eq!(second.heard("walk"), [told.clone()], "whoever had the turn has told");
+                assert_eq!(
+                    second.heard("walk"),
+                    std::slice::from_ref(&told),
+                    "whoever had the turn has told"
+                );
                 second.ends_turn();
             });
             std::thread::sleep(Duration::from_millis(60));
-            first.tell("walk", &[told.clone()]);
+            first.tell("walk", std::slice::from_ref(&told));
             done.store(true, std::sync::atomic::Ordering::SeqCst);
             first.ends_turn();
         });
