@@ -288,12 +288,12 @@ fn lies_about_boxes_are_found_without_a_solver() {
 }
 
 /// Sixteen chips with so many vector cores.
-fn with_vector_cores(cores: &str) -> ChipSetup {
+fn with_vector_cores(cores: &str, search: &str) -> ChipSetup {
     let text = format!(
         "[[model]]\nname = \"bert-large\"\n[job]\ndevices = 8\nglobal_batch = 64\nmicro_batches = [2]\n\
          [space]\ntensor_cores = 16\nwidth = 128\ndepth = 128\nvector_cores = {cores}\n\
          vector_width = 128\nglb_mib = 16\nglb_bytes_per_cycle = 8192\nclock = [1.0, 1.6]\n\
-         stacks = [1, 3]\nlinks = [50, 400]\n"
+         stacks = [1, 3]\nlinks = [50, 400]\n[search]\n{search}\n"
     );
     let file = RequestFile::read(&text, "test").unwrap();
     ready_chips(&file, "test", &no_files).unwrap()
@@ -302,7 +302,13 @@ fn with_vector_cores(cores: &str) -> ChipSetup {
 /// A search that left too few lanes to a box closes it by its corner, though chips of it are better.
 #[test]
 fn a_corner_that_was_left_too_few_lanes_is_refuted_by_solving_it_again() {
-    let (few, all) = (with_vector_cores("1"), with_vector_cores("[1, 16]"));
+    for search in ["", "objective = \"energy-per-token\""] {
+        too_few_lanes_are_refuted(search);
+    }
+}
+
+fn too_few_lanes_are_refuted(search: &str) {
+    let (few, all) = (with_vector_cores("1", search), with_vector_cores("[1, 16]", search));
     let (honest, _, best, _) = searched(&all);
     assert_eq!(honest.winner.as_ref().unwrap().chip.knobs["vector_cores"], 16);
     let (mut told, mut boxes, kept, _) = searched(&few);

@@ -51,6 +51,10 @@ impl Proved<'_> {
             points(&["evaluated", "beaten", "nothing"]),
         );
         match self.stopped_by {
+            Some(reason) if self.open_points == 0 && self.gap <= 0.0 => format!(
+                "Proved: {counts}. What is told besides, such as chips nearly as good, was not looked for to the \
+                 end: stopped by {reason}."
+            ),
             Some(reason) => format!(
                 "Not proved: stopped by {reason}; {counts}; {} were not looked at.",
                 self.open_points
