@@ -61,14 +61,13 @@ fn in_order<'a>(
     variants: &'a [Variant],
 ) -> Vec<(u128, &'a Variant)> {
     let mut known = LeastDivisions::default();
-    let price = |variant: &Variant| match planner.terms.price {
+    let mut price = |variant: &Variant| match planner.terms.price {
         Price::Time => Some(planner.terms.price.of(variant.least)),
         Price::Energy => {
             let most = Energy(u128::MAX);
             planner.least_energy_of(variant, on, &mut known, most).map(|energy| energy.0)
         }
     };
-    let mut price = price;
     let priced = variants.iter().filter_map(|variant| Some((price(variant)?, variant)));
     let mut priced: Vec<(u128, &Variant)> = priced.collect();
     // Equal ones stay as they came.

@@ -76,10 +76,13 @@ impl BatchEnergy<'_> {
         let sent = if self.profile.is_chain() { sizes.min().unwrap_or(0) } else { 0 };
         let each = self.job.micro_batches * self.sharers();
         let again = self.passes.get(repeated).map_or(Energy::ZERO, |of| of.forward.energy) * each;
-        let wide = |time: u64| u128::from(time) * u128::from(self.job.micro_batches);
+        let wide = |time: u128| time * u128::from(self.job.micro_batches);
         let kinds = || self.profile.sequence.iter().map(|&kind| &self.profile.kinds[kind]);
-        let load: u64 = kinds().map(|layer| layer.forward * (1 + forwards) + layer.backward).sum();
-        let repeated = self.profile.kinds.get(repeated).map_or(0, |layer| layer.forward);
+        let load = kinds().map(|layer| {
+            u128::from(layer.forward) * u128::from(1 + forwards) + u128::from(layer.backward)
+        });
+        let load = load.sum();
+        let repeated = self.profile.kinds.get(repeated).map_or(0, |layer| layer.forward.into());
         EnergyFloor { computing, again, busy: [wide(load), wide(repeated)], sent }
     }
 

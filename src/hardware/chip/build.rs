@@ -89,9 +89,7 @@ impl ChipKnobs {
         technology: &Technology,
         base: &Physics,
     ) -> Option<Accelerator> {
-        let die = DieArea::of(&least.chip(technology), technology)?.breakdown();
-        let frugal = least.with_any_buffer(technology, base, die)?;
-        Some(self.boundless(technology, base)?.with_energies_of(&frugal))
+        Some(self.boundless(technology, base)?.with_energies_of(&least.frugal(technology, base)?))
     }
 
     /// As fast as this one, with its buffer, though no die might hold it, and with the energies and the power at rest
@@ -103,9 +101,13 @@ impl ChipKnobs {
         technology: &Technology,
         base: &Physics,
     ) -> Option<Accelerator> {
-        let die = DieArea::of(&least.chip(technology), technology)?.breakdown();
-        let frugal = least.with_any_buffer(technology, base, die)?;
-        Some(self.dieless(technology, base)?.with_energies_of(&frugal))
+        Some(self.dieless(technology, base)?.with_energies_of(&least.frugal(technology, base)?))
+    }
+
+    /// What lends its energies and its power at rest, those of its die, to bounds.
+    fn frugal(&self, technology: &Technology, base: &Physics) -> Option<Accelerator> {
+        let die = DieArea::of(&self.chip(technology), technology)?.breakdown();
+        self.with_any_buffer(technology, base, die)
     }
 
     /// As fast as no chip nowhere above this one can be, whether or not a die holds it; for times
