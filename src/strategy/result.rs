@@ -56,7 +56,7 @@ pub struct Breakdown {
     pub tensor: f64,
     pub vector: f64,
     pub memory: f64,
-    pub tensor_parallel_collectives: f64,
+    pub exchanges_in_layers: f64,
     pub pipeline_transfers: f64,
     pub gradient_exchange: f64,
     pub optimizer: f64,
@@ -110,7 +110,7 @@ impl Breakdown {
         self.tensor += pass.tensor * times;
         self.vector += pass.vector * times;
         self.memory += pass.memory * times;
-        self.tensor_parallel_collectives += pass.collectives * times;
+        self.exchanges_in_layers += pass.collectives * times;
     }
 
     /// All parts with their names.
@@ -119,7 +119,7 @@ impl Breakdown {
             ("tensor cores", self.tensor),
             ("vector cores", self.vector),
             ("memories", self.memory),
-            ("tensor-parallel collectives", self.tensor_parallel_collectives),
+            ("exchanges in layers", self.exchanges_in_layers),
             ("pipeline transfers", self.pipeline_transfers),
             ("gradient exchange", self.gradient_exchange),
             ("optimizer step", self.optimizer),

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
-import { finds, launch, open, phaze, scratch, stickingOut } from "./browser.mjs";
+import { AXE, finds, launch, open, phaze, scratch, stickingOut } from "./browser.mjs";
 
 const SPACE = [
   ...["--model", "bert-large", "--devices", "8", "--global-batch", "64", "--micro-batch", "2"],
@@ -54,6 +54,18 @@ test("bars, curves, baselines and near-winners say what the outcome says", async
   assert.ok(await page.locator("#proof table").isVisible());
 });
 
+test("bars beside the winner are as long as the baselines are good", async () => {
+  const { page } = await open(browser, join(found.folder, "report.html"));
+  const ratios = found.outcome.baselines.map((one) => one.winner_is?.by_objective).filter((ratio) => ratio > 0);
+  await finds(page.locator("#beside .other"), ratios.length);
+  const width = (bar) => bar.evaluate((rect) => rect.width.baseVal.value);
+  const own = await width(page.locator("#beside .top"));
+  for (const [at, ratio] of ratios.entries()) {
+    const wide = await width(page.locator("#beside .other").nth(at));
+    assert.ok(Math.abs((wide * ratio) / own - 1) < 0.02, `${wide} for ${ratio} of ${own}`);
+  }
+});
+
 test("unlike objectives stand on no common axis", async () => {
   const file = join(scratch(), "compare.html");
   phaze("report", "--compare", found.folder, cheap.folder, "--out", file);
@@ -65,10 +77,15 @@ test("unlike objectives stand on no common axis", async () => {
   await finds(alike.page.locator("#axis rect"), 2);
 });
 
-test("the page is readable on a telephone and in the dark", async () => {
+test("the page is readable on a telephone, in the dark, and to aids", async () => {
   for (const [width, theme] of [[400, "light"], [400, "dark"], [1280, "dark"]]) {
     const { page, complaints } = await open(browser, join(found.folder, "report.html"), { width, theme });
     assert.deepEqual(await stickingOut(page), []);
     assert.deepEqual(complaints, []);
+    await page.evaluate(AXE);
+    const violations = await page.evaluate(async () =>
+      (await axe.run({ runOnly: ["wcag2a", "wcag2aa"] })).violations.map((one) => one.id),
+    );
+    assert.deepEqual(violations, []);
   }
 });

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-const page = (name) => readFileSync(new URL(`../../src/report/html/${name}`, import.meta.url), "utf8");
+const read = (name) => readFileSync(new URL(`../../src/report/${name}`, import.meta.url), "utf8");
+const page = (name) => read(`html/${name}`);
 const { CORES, MEMORY, PARTS } = await import(
   `data:text/javascript,${encodeURIComponent(page("js/palette.js"))}`
 );
@@ -38,10 +39,16 @@ const EYES = {
 // A difference of 2.3 can just be seen, side by side; bars in different places need several times that.
 const LEAST = 12;
 
-for (const [theme, colours] of Object.entries(themes(page("style.css")))) {
+// Parts of chips: silicon, watts, dollars, time.
+const OF_CHIPS = { parts: [..."abcdefghijkl"].map((letter) => `--${letter}`) };
+
+for (const [of, theme, colours, charts] of [
+  ...Object.entries(themes(page("style.css"))).map((both) => ["pages", ...both, CHARTS]),
+  ...Object.entries(themes(read("chip_page/style.css"))).map((both) => ["pages of chips", ...both, OF_CHIPS]),
+]) {
   for (const [eye, matrix] of Object.entries(EYES)) {
-    test(`colours of the ${theme} theme stay apart with ${eye} vision`, () => {
-      for (const [chart, names] of Object.entries(CHARTS)) {
+    test(`colours of ${of} in the ${theme} theme stay apart with ${eye} vision`, () => {
+      for (const [chart, names] of Object.entries(charts)) {
         const distinct = [...new Set(names)];
         for (const [i, a] of distinct.entries())
           for (const b of distinct.slice(i + 1)) {
@@ -56,10 +63,10 @@ for (const [theme, colours] of Object.entries(themes(page("style.css")))) {
 
 /** The colours that the style sheet names, for each theme. */
 function themes(style) {
-  const [light, dark] = style.split(':root[data-theme="dark"]');
+  const [light, dark] = style.split(/:root\[data-theme="dark"\]|@media\(prefers-color-scheme:dark\)/);
   const named = (text) =>
     Object.fromEntries(
-      [...text.split("}")[0].matchAll(/(--[\w-]+): (#[0-9a-f]{6})/g)].map((m) => m.slice(1)),
+      [...text.split("}")[0].matchAll(/(--[\w-]+): ?(#[0-9a-f]{6})/g)].map((m) => m.slice(1)),
     );
   return { light: named(light), dark: { ...named(light), ...named(dark) } };
 }

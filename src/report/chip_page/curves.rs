@@ -21,6 +21,9 @@ use super::text;
 const SIZE: (f64, f64) = (460.0, 270.0);
 const MARGIN: (f64, f64) = (78.0, 40.0);
 
+/// Round numbers along an axis.
+const MOST_TICKS: u32 = 8;
+
 /// One picture: points, and the best along the axis as a line.
 pub(super) struct Curve<'a> {
     pub title: &'a str,
@@ -161,6 +164,19 @@ pub(super) fn staircase(
     line
 }
 
+/// Round numbers of a range that is not empty, as far apart as leaves three to seven of them.
+fn round(low: f64, high: f64) -> Vec<f64> {
+    let power = 10_f64.powi(((high - low) / 3.0).log10().floor() as i32);
+    let steps = [5.0, 2.0, 1.0].map(|digit| digit * power);
+    let step = steps.into_iter().find(|step| (high - low) / step >= 3.0).unwrap_or(power);
+    let (first, last) = ((low / step).ceil(), (high / step).floor());
+    (0..=MOST_TICKS)
+        .map(|at| first + f64::from(at))
+        .take_while(|at| *at <= last)
+        .map(|at| at * step)
+        .collect()
+}
+
 /// One picture as SVG.
 pub(super) fn picture(curve: &Curve) -> String {
     let (width, height) = SIZE;
@@ -181,21 +197,25 @@ pub(super) fn picture(curve: &Curve) -> String {
         text(curve.upwards),
         text(curve.title)
     );
-    for part in [0.0, 0.5, 1.0] {
-        let (x, y) = (left + (right - left) * part, low + (high - low) * part);
+    for y in round(low, high) {
         let _ = write!(
             svg,
             "<line class=\"rule\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/><text class=\"muted\" \
-             x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text><text class=\"muted\" x=\"{:.1}\" y=\"{:.1}\" \
-             text-anchor=\"middle\">{}</text>",
+             x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             MARGIN.0,
             width - 12.0,
             up(y),
             up(y),
             MARGIN.0 - 6.0,
             up(y) + 4.0,
-            text(&plain(y)),
-            along(x).clamp(MARGIN.0 + 12.0, width - 24.0),
+            text(&plain(y))
+        );
+    }
+    for x in round(left, right) {
+        let _ = write!(
+            svg,
+            "<text class=\"muted\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            along(x),
             height - MARGIN.1 + 16.0,
             text(&plain(x))
         );
@@ -234,6 +254,17 @@ pub(super) fn picture(curve: &Curve) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_along_an_axis_are_round_and_neither_few_nor_many() {
+        assert_eq!(round(0.9, 6.2), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!(round(4400.0, 4560.0), [4400.0, 4450.0, 4500.0, 4550.0]);
+        for (low, high) in [(0.0, 1e-9), (99.0, 101.0), (-3.0, 17.0), (1e12, 1e12 + 3000.0)] {
+            let all = round(low, high);
+            assert!((2..=8).contains(&all.len()), "{low} to {high}: {all:?}");
+            assert!(all.iter().all(|tick| (low..=high).contains(tick)), "{low} to {high}: {all:?}");
+        }
+    }
 
     #[test]
     fn a_line_joins_the_best() {

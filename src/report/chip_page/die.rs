@@ -6,6 +6,9 @@ use crate::search::chips::ChipFacts;
 use crate::search::chips::ChipOutcome;
 use crate::search::chips::Part;
 
+use super::parts::bar;
+use super::parts::colour;
+use super::parts::keys;
 use super::text;
 
 /// Pixels of a millimetre.
@@ -17,13 +20,6 @@ const STACK: (f64, f64) = (11.0, 10.0);
 
 /// Stacks that are drawn: more than any die has an edge for.
 const MOST_STACKS: u64 = 64;
-
-/// Colours of parts, by their order.
-const COLOURS: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
-
-fn colour(at: usize) -> String {
-    format!("var(--{})", COLOURS[at % COLOURS.len()])
-}
 
 /// The die as a square, its parts as bands of their area: interfaces of memory along the sides where the
 /// stacks stand, links along the lower edge, all else between.
@@ -67,8 +63,8 @@ pub fn picture(chip: &ChipFacts) -> String {
             *band = part.amount * count as f64 / stacks.max(1) as f64 / side;
         }
         let at_right = x + side - bands[1];
-        rect("part", &colour(at), [x, top, bands[0], side], &said(part));
-        rect("part", &colour(at), [at_right, top, bands[1], side], &said(part));
+        rect("part", &colour(&part.what), [x, top, bands[0], side], &said(part));
+        rect("part", &colour(&part.what), [at_right, top, bands[1], side], &said(part));
     }
     let inner = (side - bands[0] - bands[1]).max(0.1);
     let mut y = top;
@@ -76,7 +72,7 @@ pub fn picture(chip: &ChipFacts) -> String {
     for at in order.chain(links) {
         let part = &chip.die[at];
         let high = part.amount / inner;
-        rect("part", &colour(at), [x + bands[0], y, inner, high], &said(part));
+        rect("part", &colour(&part.what), [x + bands[0], y, inner, high], &said(part));
         y += high;
     }
     let stack = chip.hbm_bytes as f64 / (1_u64 << 30) as f64 / stacks.max(1) as f64;
@@ -100,21 +96,6 @@ pub fn picture(chip: &ChipFacts) -> String {
     format!("{svg}{}", keys(&chip.die, "mm²"))
 }
 
-fn keys(parts: &[Part], unit: &str) -> String {
-    let mut list = String::from("<ul class=\"keys\">");
-    for (at, part) in parts.iter().enumerate() {
-        let _ = write!(
-            list,
-            "<li><i style=\"background:{}\"></i>{} {:.1} {unit}</li>",
-            colour(at),
-            text(&part.what),
-            part.amount
-        );
-    }
-    list.push_str("</ul>");
-    list
-}
-
 /// What the chip takes of every budget, part by part, with the limit.
 pub fn bars(outcome: &ChipOutcome, chip: &ChipFacts) -> String {
     let space = &outcome.request.space;
@@ -133,40 +114,7 @@ pub fn bars(outcome: &ChipOutcome, chip: &ChipFacts) -> String {
             keys(parts, unit)
         )
     });
-    format!("<div class=\"grid\">{}</div>", each.collect::<String>())
-}
-
-fn bar(parts: &[Part], total: f64, limit: Option<f64>, unit: &str) -> String {
-    let (width, high) = (480.0, 26.0);
-    let whole = limit.unwrap_or(total).max(total).max(1e-9);
-    let mut svg = format!(
-        "<svg viewBox=\"0 0 {width} {}\" width=\"{width}\" role=\"img\" aria-label=\"{total:.1} {unit}\">",
-        high + 8.0
-    );
-    let mut x = 0.0;
-    for (at, part) in parts.iter().enumerate() {
-        let wide = part.amount / whole * width;
-        let _ = write!(
-            svg,
-            "<rect style=\"fill:{}\" x=\"{x:.2}\" y=\"4\" width=\"{wide:.2}\" height=\"{high}\"><title>{}: \
-             {:.1} {unit}</title></rect>",
-            colour(at),
-            text(&part.what),
-            part.amount
-        );
-        x += wide;
-    }
-    if let Some(limit) = limit {
-        let at = limit / whole * width;
-        let _ = write!(
-            svg,
-            "<line class=\"limit\" x1=\"{at:.2}\" y1=\"0\" x2=\"{at:.2}\" y2=\"{}\"><title>at most {limit:.0} \
-             {unit}</title></line>",
-            high + 8.0
-        );
-    }
-    svg.push_str("</svg>");
-    svg
+    format!("<div class=\"side\">{}</div>", each.collect::<String>())
 }
 
 #[cfg(test)]

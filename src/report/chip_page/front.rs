@@ -62,7 +62,7 @@ pub fn section(saved: &SavedChips, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "</div><details><summary>{} chips</summary><div class=\"scroll\"><table><tr><th class=\"n\">tokens/s</th>\
+        "</div><details><summary>{} chips</summary><div class=\"scroll\" tabindex=\"0\"><table><tr><th class=\"n\">tokens/s</th>\
          <th class=\"n\">dollars to own</th><th class=\"n\">watts</th><th>plan</th><th>chip</th></tr>",
         grouped(front.points.len() as u64)
     )?;

@@ -8,7 +8,9 @@ mod compared;
 mod curves;
 mod die;
 mod front;
+mod headline;
 mod known;
+mod parts;
 mod tables;
 
 use std::io;
@@ -17,16 +19,17 @@ use std::io::Write;
 use crate::search::chips::ChipEntry;
 use crate::search::chips::ChipOutcome;
 use crate::search::chips::ChipSetup;
+use crate::search::chips::Part;
 
 use super::boxes_csv::OBJECTIVE;
-use super::chips::chip_line;
 use super::html::escaped;
-use super::outcome::value;
 use super::quantity::grouped;
-use super::quantity::percent;
 use super::quantity::sentence;
 use super::quantity::shown;
-use super::quantity::si;
+use super::quantity::span;
+
+use parts::bar;
+use parts::keys;
 
 pub use compared::write as write_comparison;
 
@@ -80,11 +83,10 @@ pub fn write(saved: &SavedChips, out: &mut dyn Write) -> io::Result<()> {
         tables::proof(saved, out)?;
         return close(out);
     };
-    headline(outcome, winner, out)?;
-    writeln!(out, "<section id=\"die\"><h2>The die, its memory and its links, to scale</h2>")?;
-    writeln!(out, "{}</section>", die::picture(&winner.chip))?;
+    headline::section(outcome, winner, out)?;
     writeln!(out, "<section id=\"budget\"><h2>Where silicon, watts and dollars go</h2>")?;
     writeln!(out, "{}</section>", die::bars(outcome, &winner.chip))?;
+    time(winner, out)?;
     why(outcome, out)?;
     tables::baselines(outcome, out)?;
     let known = known::known(saved);
@@ -124,41 +126,30 @@ fn models(outcome: &ChipOutcome) -> String {
     names.join(", ")
 }
 
-fn headline(outcome: &ChipOutcome, winner: &ChipEntry, out: &mut dyn Write) -> io::Result<()> {
-    let request = &outcome.request;
-    let space = &request.space;
+/// Where the time of a batch goes, for each model.
+fn time(winner: &ChipEntry, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "<p class=\"eyebrow\">{} on {} chips, batches of {}; {} chips of {} nm with {} to choose from, at \
-         most {:.0} mm² and {:.0} W</p>",
-        text(&models(outcome)),
-        grouped(request.devices),
-        grouped(request.global_batch),
-        grouped(outcome.proof.points),
-        space.process_nm,
-        text(&space.memory),
-        space.max_area_nm2 as f64 / 1e12,
-        space.tdp_mw as f64 / 1e3,
+        "<section id=\"time\"><h2>Where the time of a batch goes</h2><div class=\"side\">"
     )?;
-    writeln!(out, "<h1>{}</h1>", text(&chip_line(&winner.chip)))?;
-    let proved = if outcome.proof.complete { "proved to be the best" } else { "the best so far" };
-    let worth = value(request.objective, outcome.models.len(), winner.value);
-    writeln!(out, "<p class=\"lead\">{} by the objective, {proved}.</p>", text(&worth))?;
-    writeln!(out, "<div class=\"scroll\"><table id=\"plans\"><tr><th>model</th><th>plan</th>")?;
-    writeln!(out, "<th>tokens/s</th><th>MFU</th><th>J/token</th></tr>")?;
     for result in &winner.results {
+        let whole = result.breakdown_s.total().max(f64::MIN_POSITIVE);
+        let each = result
+            .breakdown_s
+            .parts()
+            .into_iter()
+            .map(|(what, seconds)| Part { what: what.into(), amount: seconds / whole * 100.0 });
+        let parts: Vec<Part> = each.filter(|part| part.amount >= 0.05).collect();
         writeln!(
             out,
-            "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{}</td></tr>",
+            "<figure><figcaption>{}: {} per batch</figcaption>{}{}</figure>",
             text(&result.model),
-            text(&result.strategy.sentence),
-            text(&si(result.tokens_per_s, "")),
-            percent(result.mfu),
-            text(&si(result.energy_per_token_j, "J"))
+            span(result.time_per_batch_s),
+            bar(&parts, 100.0, None, "%"),
+            keys(&parts, "%")
         )?;
     }
-    writeln!(out, "</table></div>")
+    writeln!(out, "</div></section>")
 }
 
 fn why(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
@@ -166,7 +157,10 @@ fn why(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     if let Some(why) = &outcome.why_it_wins {
         writeln!(out, "<p>{}</p>", text(&sentence(why)))?;
     }
-    writeln!(out, "<div class=\"scroll\"><table><tr><th>more of</th><th>next value</th>")?;
+    writeln!(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\"><table><tr><th>more of</th><th>next value</th>"
+    )?;
     writeln!(out, "<th>is refused by</th></tr>")?;
     for bind in &outcome.binds {
         let next = bind.next.map_or("–".to_owned(), grouped);

@@ -32,7 +32,7 @@ pub fn baselines(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
         "<section id=\"baselines\"><h2>The winner beside others</h2><p class=\"note\">How many times better the \
          winner is, on as many devices and with the same batch: by the objective, in sequences per second, and \
          the latter for each mm² of silicon, watt of design power and dollar to make a chip.</p>\
-         <div class=\"scroll\"><table><tr><th>than</th><th class=\"n\">by the objective</th>\
+         <div class=\"scroll\" tabindex=\"0\"><table><tr><th>than</th><th class=\"n\">by the objective</th>\
          <th class=\"n\">faster</th><th class=\"n\">at equal area</th><th class=\"n\">at equal power</th>\
          <th class=\"n\">at equal cost</th><th>what it is</th></tr>"
     )?;
@@ -74,7 +74,7 @@ pub fn near(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     all.sort_by(|a, b| (a.within.total_cmp(&b.within)).then(a.least.cmp(&b.least)));
     writeln!(
         out,
-        "<section id=\"near\"><h2>Nearly as good, and less of something</h2><div class=\"scroll\"><table><tr>\
+        "<section id=\"near\"><h2>Nearly as good, and less of something</h2><div class=\"scroll\" tabindex=\"0\"><table><tr>\
          <th>worse by at most</th><th>the</th>{TAKES}<th>chip</th></tr>"
     )?;
     for near in all {
@@ -123,7 +123,7 @@ pub fn objectives(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> 
     };
     writeln!(
         out,
-        "<section id=\"objectives\"><h2>Other objectives have other winners</h2><div class=\"scroll\"><table><tr>\
+        "<section id=\"objectives\"><h2>Other objectives have other winners</h2><div class=\"scroll\" tabindex=\"0\"><table><tr>\
          <th class=\"n\">its winner</th><th class=\"n\">this chip</th>{TAKES}<th>its chip</th></tr>"
     )?;
     for other in &why.objectives {
@@ -154,7 +154,7 @@ pub fn robust(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "<section id=\"robust\"><h2>Under other assumptions</h2><p>Of {} assumed constants, each 30 % less or more, \
-         {same} leave the winner as it is.</p><div class=\"scroll\"><table><tr><th>constant</th>\
+         {same} leave the winner as it is.</p><div class=\"scroll\" tabindex=\"0\"><table><tr><th>constant</th>\
          <th class=\"n\">from</th><th class=\"n\">to</th><th>unit</th><th class=\"n\">the best is better by</th>\
          <th>its chip</th></tr>",
         all.len()
@@ -182,7 +182,7 @@ pub fn evaluated(saved: &SavedChips, known: &[Known], out: &mut dyn Write) -> io
     let outcome = saved.outcome;
     writeln!(
         out,
-        "<section id=\"evaluated\"><h2>{} chips that are told or were evaluated one by one</h2><div class=\"scroll\"><table><tr>\
+        "<section id=\"evaluated\"><h2>{} chips that are told or were evaluated one by one</h2><div class=\"scroll\" tabindex=\"0\"><table><tr>\
          <th class=\"n\">value</th>{TAKES}<th>knobs</th></tr>",
         grouped(known.len() as u64)
     )?;
@@ -223,7 +223,7 @@ pub fn proof(saved: &SavedChips, out: &mut dyn Write) -> io::Result<()> {
         out,
         "<details><summary>{} boxes of chips that nobody need look at again</summary>\
          <p class=\"note\">Each knob from its least to its greatest value; the first {} are shown, boxes.csv has \
-         all.</p><div class=\"scroll\"><table><tr>",
+         all.</p><div class=\"scroll\" tabindex=\"0\"><table><tr>",
         grouped(own),
         first.len()
     )?;

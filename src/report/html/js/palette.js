@@ -6,7 +6,6 @@ export const PARTS = [
   ["tensor", "--tensor", "tensor cores"],
   ["vector", "--vector", "vector cores"],
   ["memory", "--memory", "memory"],
-  ["tensor_parallel_collectives", "--collective", "exchanges in layers"],
   ["exchanges_in_layers", "--collective", "exchanges in layers"],
   ["pipeline_transfers", "--transfer", "pipeline transfers"],
   ["recompute", "--recompute", "recompute"],
