@@ -17,6 +17,7 @@ use crate::model::op::Op;
 use crate::model::op::Work;
 use crate::parallel::Share;
 use crate::plan::Recompute;
+use crate::search::Objective;
 use crate::strategy::Standing;
 use crate::units::Bytes;
 use crate::units::Energy;
@@ -27,7 +28,7 @@ use super::divide::Divided;
 use super::operator::Place;
 use super::operator::part_of_peak;
 use super::operator::price;
-use super::phases::Case;
+use super::phases::Cases;
 use super::phases::LayerTimes;
 use super::phases::Phases;
 use super::placed::most_frequent;
@@ -69,8 +70,8 @@ struct DivisionBound {
     sharers: f64,
     /// Devices that every rank takes at the least.
     devices_per_rank: f64,
-    /// By size of memory, then by recompute choice: what may fit.
-    cases: Vec<Vec<(Recompute, Phases, Vec<Case>)>>,
+    /// By size of memory, then by recompute choice: what may fit, by what is exchanged inside layers.
+    cases: Vec<Vec<(Recompute, Phases, Vec<Cases>)>>,
 }
 
 /// What a pass needs on any design.
@@ -166,7 +167,8 @@ impl Bounds {
             let times = division.layer_times(array, &pace, &mut ends);
             for (recompute, phases, cases) in ways.iter().filter(|(_, _, cases)| !cases.is_empty())
             {
-                time = time.min(phases.least_time(cases, &times));
+                let each = cases.iter().map(|cases| phases.least_time(cases, &times));
+                time = each.fold(time, f64::min);
                 energy = energy.min(division.energy(*recompute, &times, array, chip));
             }
         }
@@ -192,17 +194,17 @@ impl DivisionBound {
             [&kind.forward, &kind.backward].map(|ops| PassBound::new(ops, share, place, sides))
         });
         let shardings = divided.shardings(asked);
+        let devices_count = question.request.objective == Objective::EnergyPerToken;
         let cases = shapes.memories.iter().map(|memory| {
             let capacity = asked.usable(memory.0);
             let choices = asked.space.recompute.iter();
             choices
                 .map(|&recompute| {
                     let phases = Phases::new(asked, divided, recompute, capacity);
-                    let each = shardings.iter();
-                    let cases =
-                        each.map(|&sharded| phases.cases(asked, divided, sharded, &cluster));
-                    let mut cases = cases.collect::<Vec<_>>().concat();
-                    Phases::put_in_order(&mut cases);
+                    let each = shardings.iter().map(|&sharded| {
+                        phases.cases(asked, divided, (sharded, devices_count), &cluster)
+                    });
+                    let cases = each.filter(|cases| !cases.is_empty()).collect();
                     (recompute, phases, cases)
                 })
                 .collect()

@@ -58,6 +58,21 @@ pub struct Case {
     exchanged: Exchanged,
 }
 
+/// All cases of one way to exchange inside layers and to compute again, those whose ranks have the least to do first.
+pub struct Cases {
+    told_apart: Vec<Case>,
+    /// The ranks of all others have more than so many times the work of one micro-batch to do.
+    beyond: Option<f64>,
+}
+
+/// Cases whose ranks have so many times more to do than those of the first are not told apart.
+const FARTHEST: f64 = 4.0;
+
+/// How many times the work of one micro-batch an average rank does.
+fn share_of_work(rounds: u64, ranks: u64) -> f64 {
+    rounds as f64 / ranks as f64
+}
+
 /// The least that passes take, in picoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LayerTimes {
@@ -76,9 +91,28 @@ pub struct LayerTimes {
 }
 
 impl Case {
-    /// How many times the work of one micro-batch an average rank does.
     fn share_of_work(&self) -> f64 {
-        self.rounds as f64 / self.ranks as f64
+        share_of_work(self.rounds, self.ranks)
+    }
+}
+
+impl Cases {
+    /// Whether nothing fits.
+    pub fn is_empty(&self) -> bool {
+        self.told_apart.is_empty()
+    }
+
+    /// Of those that may be possible, where so many times the work of one micro-batch was asked for; all are told
+    /// apart where devices count.
+    fn new(mut found: Vec<Case>, asked: &[f64], devices_count: bool) -> Self {
+        found.sort_by(|a, b| a.share_of_work().total_cmp(&b.share_of_work()));
+        let first = found.first().filter(|_| !devices_count);
+        let Some(farthest) = first.map(|first| FARTHEST * first.share_of_work()) else {
+            return Self { told_apart: found, beyond: None };
+        };
+        found.retain(|case| case.share_of_work() <= farthest);
+        let is_beyond = asked.iter().any(|&share| share > farthest);
+        Self { told_apart: found, beyond: is_beyond.then_some(farthest) }
     }
 }
 
@@ -110,16 +144,17 @@ impl Phases {
         &self,
         asked: &Asked,
         divided: &Divided,
-        sharded: Option<Sharded>,
+        (sharded, devices_count): (Option<Sharded>, bool),
         cluster: &Cluster,
-    ) -> Vec<Case> {
-        let mut found = Vec::new();
+    ) -> Cases {
+        let (mut found, mut shares) = (Vec::new(), Vec::new());
         let mut known = BTreeMap::new();
         for ranks in divided.ranks(asked.space) {
             let pipelines = divided.pipelines(asked, sharded, ranks);
             let Some((least, most)) = pipelines else { continue };
             for (fewest, most) in together(least, most) {
                 let rounds = self.micro_batches.div_ceil(most);
+                shares.push(share_of_work(rounds, ranks));
                 for zero in Divided::zeros(asked.space, sharded, ranks) {
                     let state = state(asked, divided, zero, most);
                     let least = || Exchanged::least(asked, divided, cluster, zero, (fewest, most));
@@ -138,28 +173,22 @@ impl Phases {
                 }
             }
         }
-        found
+        Cases::new(found, &shares, devices_count)
     }
 
-    /// Puts cases in the order of what an average rank has to do in them.
-    pub fn put_in_order(cases: &mut [Case]) {
-        cases.sort_by(|a, b| a.share_of_work().total_cmp(&b.share_of_work()));
-    }
-
-    /// Picoseconds of a batch at the least in any of these cases, which come in the order of what
-    /// an average rank has to do in them.
-    pub fn least_time(&self, cases: &[Case], times: &LayerTimes) -> f64 {
+    /// Picoseconds of a batch at the least in any of these cases.
+    pub fn least_time(&self, cases: &Cases, times: &LayerTimes) -> f64 {
         let once = self.repeated as f64 * (times.forward + times.backward)
             + times.others_forward
             + times.others_backward;
         let mut least = f64::INFINITY;
-        for case in cases {
+        for case in &cases.told_apart {
             if case.share_of_work() * once >= least {
                 break;
             }
             least = least.min(self.time(case, times));
         }
-        least
+        cases.beyond.map_or(least, |beyond| least.min(beyond * once))
     }
 
     /// Whether ranks may have one virtual stage, or several, where pipelines run at most so many
