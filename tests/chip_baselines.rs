@@ -97,6 +97,17 @@ fn a_winner_is_compared_with_chips_and_parts_and_all_of_it_holds() {
     }
 }
 
+#[test]
+fn baselines_that_a_cap_of_power_rules_out_say_so() {
+    let SearchedChips { outcome, boxes, .. } =
+        searched(&setup(&["bert-large"], "", "power_cap_w = 60.0"));
+    let said: Vec<&str> =
+        outcome.baselines.iter().filter_map(|one| one.reason.as_deref()).collect();
+    assert!(said.iter().any(|reason| reason.contains("cap of power")), "{said:?}");
+    verdict(&outcome, &boxes, false).unwrap();
+    verdict(&outcome, &boxes, true).unwrap();
+}
+
 /// What a lie does to an answer.
 type Lie = fn(&mut ChipOutcome);
 

@@ -188,6 +188,30 @@ fn several_models_are_joined_and_each_alone_is_proved() {
     assert_eq!(kept[0], all[0]);
     verdict(&outcome, &boxes).unwrap();
     assert!(boxes.contains("model 1 alone"));
+    for times in [10.0, 0.1, 0.0, -1.0] {
+        let mut told = outcome.clone();
+        *told.models[0].best_throughput_sequences_per_s.as_mut().unwrap() *= times;
+        assert!(verdict(&told, &boxes).is_err(), "an own best {times} times as fast is believed");
+    }
+}
+
+#[test]
+fn answers_hold_where_links_are_slow_and_the_best_plans_use_few_devices() {
+    for network in ["flat", "torus"] {
+        let text = format!(
+            "[[model]]\nname = \"bert-large\"\n[job]\ndevices = 64\nglobal_batch = 64\n\
+             [chip]\nnetwork = \"{network}\"\n[space]\ntensor_cores = [64, 128]\nwidth = [32, 128]\n\
+             depth = 32\nvector_cores = 64\nvector_width = 128\nglb_mib = 32\nglb_bytes_per_cycle = 8192\n\
+             clock = 1.0\nstacks = [3, 4]\nlinks = [5, 25, 400]\n"
+        );
+        let file = RequestFile::read(&text, "test").unwrap();
+        let setup = ready_chips(&file, "test", &no_files).unwrap();
+        let (outcome, boxes, kept, all) = searched(&setup);
+        assert_eq!(kept[0], all[0]);
+        let bounds = boxes.lines().filter(|line| line.starts_with("objective,bound,"));
+        assert!(bounds.count() > 0, "no bound is judged");
+        verdict(&outcome, &boxes).unwrap_or_else(|lie| panic!("{network}: {lie}"));
+    }
 }
 
 /// What a lie does to what is told.
@@ -207,6 +231,11 @@ fn lies_about_boxes_are_found_without_a_solver() {
         lines[at] = cells.join(",");
     };
     let (row, with) = (&row, &with);
+    let without_value = |lines: &mut Vec<String>, why: &str| {
+        let at = row(lines, "bound");
+        with(lines, at, 1, why);
+        (2..5).for_each(|cell| with(lines, at, cell, ""));
+    };
     let lies: Vec<(&str, Lie<Vec<String>>)> = vec![
         ("a box is left out", Box::new(|lines| drop(lines.remove(1)))),
         ("a box stands twice", Box::new(|lines| lines.push(lines[1].clone()))),
@@ -232,25 +261,21 @@ fn lies_about_boxes_are_found_without_a_solver() {
             }),
         ),
         (
-            "what fits is over the budget",
+            "a corner proves more",
             Box::new(|lines| {
-                let at = row(lines, "bound");
-                with(lines, at, 1, "over_budget");
-                with(lines, at, 2, "");
-                with(lines, at, 3, "");
-                with(lines, at, 4, "");
+                let at = row(lines, "corner");
+                with(lines, at, 2, "99999999999999999");
             }),
         ),
         (
-            "what fits is said not to fit",
+            "a corner names another place",
             Box::new(|lines| {
-                let at = row(lines, "bound");
-                with(lines, at, 1, "nothing_fits");
-                with(lines, at, 2, "");
-                with(lines, at, 3, "");
-                with(lines, at, 4, "");
+                let at = row(lines, "corner");
+                with(lines, at, 4, "99999999999999999");
             }),
         ),
+        ("what fits is over the budget", Box::new(|lines| without_value(lines, "over_budget"))),
+        ("what fits is said not to fit", Box::new(|lines| without_value(lines, "nothing_fits"))),
         (
             "a box of several widths is a corner",
             Box::new(|lines| {
@@ -332,7 +357,7 @@ fn too_few_lanes_are_refuted(search: &str) {
         u16::try_from(all.grid.values(at).binary_search(&value).unwrap()).unwrap()
     });
     assert_eq!((lens[3], phaze::search::boxes::place(lens, &point)), (2, place));
-    told.binds = sentences::bindings(&all.grid, &point);
+    told.binds = sentences::bindings(&all.grid, &point, true);
     let about = (told.binds.as_slice(), told.limited_by.as_slice());
     told.why_it_wins = Some(sentences::why_it_wins(&winner, &[], about));
     let proof = &mut told.proof;

@@ -70,7 +70,9 @@ fn what_is_told_around_a_winner_is_what_every_chip_says() {
         let count = known.iter().filter(|value| **value <= near).count() as u64;
         assert!((why.counted.at_least..=why.counted.at_most).contains(&count), "{:?}", why.counted);
         assert_eq!(why.counted.at_least, why.counted.at_most);
-        for (under, step) in why.budgets.iter().zip(BudgetStep::all(&setup.grid.budget)) {
+        for (under, step) in
+            why.budgets.iter().zip(BudgetStep::all(&setup.grid.budget, &setup.grid.technology))
+        {
             let best = values(&own, step.budget).first().copied();
             let ratio = best.map(|best| known[0] as f64 / best as f64);
             assert_eq!(under.ratio, ratio, "{}", step.word());

@@ -186,7 +186,7 @@ pub struct Asked {
     #[arg(long)]
     exhaustive: bool,
     /// Write a row for every design of the published space, not only for those that were evaluated; implied
-    /// by --pareto and --exhaustive
+    /// by --pareto, --exhaustive and --shard
     #[arg(long)]
     table: bool,
     /// Compare the best chip with this as well: built-in hardware or a hardware file; repeat for several
@@ -420,6 +420,14 @@ impl Asked {
                 (options.over(below.beside(path.parent().unwrap_or(Path::new("")))), name)
             }
         };
+        if let Some(tokens) = self.seq {
+            let said = self.model.iter().find(|model| model_entry(model).sequence.is_some());
+            if let Some(model) = said {
+                let problem =
+                    format!("--model {model} and --seq {tokens} say the same; give one of them");
+                return Err(Refusal::Options(problem));
+            }
+        }
         file.every_sequence(self.seq);
         Ok((file, name))
     }
@@ -495,6 +503,11 @@ impl Asked {
         for (option, setting) in hbm.into_iter().chain(area).chain(spaces).chain(fixed) {
             let found = RawSpace::setting(option, &setting)?;
             let words = format!("{option} {setting}");
+            if option == "--fix" && found.holds_several() {
+                let problem =
+                    format!("{words}: fixes a knob to one value; --space takes lists and ranges");
+                return Err(Refusal::Options(problem));
+            }
             for key in found.keys() {
                 if let Some((_, before)) = said.iter().find(|(known, _)| known == key) {
                     let problem =

@@ -127,6 +127,7 @@ impl Args {
     /// Writes the jobs that search everything on a cluster.
     fn jobs(&self, path: &Path, sweep: &ReadySweep) -> Result<Exit, Refusal> {
         self.resources.validate()?;
+        slurm::is_a_file(path)?;
         let place = Place::here(sweep.directory())?;
         let n_tasks = u32::try_from(sweep.count()).unwrap_or(u32::MAX);
         let file = quoted(&place.folder.join(path));

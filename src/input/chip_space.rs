@@ -197,9 +197,22 @@ impl RawSpace {
     pub fn kind(&self, file: &str) -> Result<SpaceKind, InputError> {
         let Some(name) = self.get(space::NAME) else {
             let (published, chips) = (space::keys(), chip_keys());
-            let knows = |keys: &[String], key: &str| keys.iter().any(|known| known == key);
-            let is_published = self.keys().any(|key| knows(&published, key) && !knows(&chips, key));
-            return Ok(if is_published { SpaceKind::Published } else { SpaceKind::Chips });
+            let only = |of: &[String], not: &[String]| {
+                let knows = |keys: &[String], key: &str| keys.iter().any(|known| known == key);
+                self.keys().find(|key| knows(of, key) && !knows(not, key))
+            };
+            return match (only(&published, &chips), only(&chips, &published)) {
+                (Some(one), Some(other)) => {
+                    let problem = format!(
+                        "is a knob of the published space, and `space.{other}` of that of chips"
+                    );
+                    let field = Field::new(file, &format!("space.{one}"));
+                    let found = self.get(one).map_or_else(String::new, ToString::to_string);
+                    Err(field.value(&found, &problem, "leave one of them out"))
+                }
+                (Some(_), None) => Ok(SpaceKind::Published),
+                (None, _) => Ok(SpaceKind::Chips),
+            };
         };
         let name = name.as_str().unwrap_or_default();
         let found = SPACES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
@@ -216,6 +229,7 @@ impl RawSpace {
         if let Some(mm2) = self.max_area_nm2(file, (1.0, LARGEST_MM2))? {
             to.max_area_nm2 = mm2;
         }
+        let mut set: Vec<(&str, &str)> = Vec::new();
         for key in self.keys().filter(|key| ![space::NAME, space::MAX_AREA].contains(key)) {
             let value = self.get(key).expect("a key of the section");
             let (knob, unit) = knob_named(key).ok_or_else(|| InputError::Unknown {
@@ -224,8 +238,14 @@ impl RawSpace {
                 found: key.to_owned(),
                 known: chip_keys(),
             })?;
+            let field = Field::new(file, &format!("space.{key}"));
+            if let Some((other, _)) = set.iter().find(|(_, name)| *name == knob.name) {
+                let problem = format!("sets the knob that `space.{other}` sets");
+                return Err(field.value(&value.to_string(), &problem, "give one of them"));
+            }
+            set.push((key, knob.name));
             let known = to.knobs.get(knob.name).cloned().unwrap_or_default();
-            let reading = Reading { field: Field::new(file, &format!("space.{key}")), knob, unit };
+            let reading = Reading { field, knob, unit };
             to.knobs.insert(knob.name.to_owned(), reading.values(value, &known)?);
         }
         Ok(())
@@ -282,10 +302,15 @@ impl Reading {
         let (Some(from), Some(to), 2) = (end("from")?, end("to")?, ends.len()) else {
             return Err(self.field.value(&shown(), "is no range", &self.allowed()));
         };
+        if from > to {
+            let problem = "ends before it begins";
+            return Err(self.field.value(&shown(), problem, "give the smaller end first"));
+        }
         let values: Vec<u64> =
             known.iter().copied().filter(|value| (from..=to).contains(value)).collect();
         if values.is_empty() {
-            let known: Vec<String> = known.iter().map(u64::to_string).collect();
+            let known = known.iter().map(|&value| (value as f64 / self.unit).to_string());
+            let known: Vec<String> = known.collect();
             let allowed = format!("the knob has {}", known.join(", "));
             return Err(self.field.value(&shown(), "holds no value of the knob", &allowed));
         }
@@ -314,13 +339,16 @@ impl Reading {
 
     fn allowed(&self) -> String {
         let (low, high) = (self.knob.range.start(), self.knob.range.end());
-        let unit = match (self.unit > 1.0, self.knob.unit) {
-            (true, _) => ", given in GHz".to_owned(),
-            (false, "") => String::new(),
-            (false, unit) => format!(" {unit}"),
+        let numbers = match (self.unit > 1.0, self.knob.unit) {
+            (true, _) => {
+                let [low, high] = [low, high].map(|end| *end as f64 / self.unit);
+                format!("numbers from {low} to {high} GHz in steps of 0.001")
+            }
+            (false, "") => format!("whole numbers from {low} to {high}"),
+            (false, unit) => format!("whole numbers from {low} to {high} {unit}"),
         };
         format!(
-            "allowed are whole numbers from {low} to {high}{unit}, one or a list, and a range such as \
+            "allowed are {numbers}, one or a list, and a range such as \
              {{ from = 2, to = 64 }}, which takes the knob's values between its ends"
         )
     }

@@ -29,6 +29,7 @@ use super::place::ask_for;
 use super::place::deal_out_experts;
 use super::source;
 use super::source::Reader;
+use super::space;
 use super::space::RawSpace;
 pub use super::valid::validated;
 pub use super::valid::validated_chips;
@@ -229,7 +230,19 @@ impl RequestFile {
     /// A space that is not known.
     pub fn kind(&self, file: &str) -> Result<SpaceKind, InputError> {
         match self.space.kind(file)? {
-            SpaceKind::Chips if self.published == Some(true) => Ok(SpaceKind::Published),
+            SpaceKind::Chips if self.published == Some(true) => {
+                let published = space::keys();
+                let other =
+                    self.space.keys().find(|key| !published.iter().any(|known| known == key));
+                match other {
+                    None => Ok(SpaceKind::Published),
+                    Some(key) => {
+                        let field = Field::new(file, &format!("space.{key}"));
+                        let problem = "is a knob of chips, and published conventions ask for the published space";
+                        Err(field.value("…", problem, "leave it out, or `published` (--published)"))
+                    }
+                }
+            }
             kind => Ok(kind),
         }
     }
@@ -620,7 +633,7 @@ mod tests {
         let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
         let properties = schema["properties"]["space"]["properties"].as_object().unwrap();
         let known: BTreeSet<String> = properties.keys().cloned().collect();
-        let published = crate::input::space::keys();
+        let published = space::keys();
         assert_eq!(known, published.into_iter().chain(chip_keys()).collect());
     }
 

@@ -117,6 +117,11 @@ impl RawSpace {
         self.0.get(key)
     }
 
+    /// Whether a key holds a list or a range.
+    pub fn holds_several(&self) -> bool {
+        self.0.values().any(|value| matches!(value, Value::Array(_) | Value::Table(_)))
+    }
+
     /// The keys that are set.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)

@@ -14,16 +14,46 @@ use super::quantity::sentence;
 use super::quantity::shown;
 use super::quantity::si;
 use super::quantity::wrapped;
+use crate::compare::STOPPED;
 use crate::hardware::chip::ChipNetwork;
 use crate::model::Precision;
+use crate::search::chips::ChipBaseline;
 use crate::search::chips::ChipEntry;
 use crate::search::chips::ChipFacts;
 use crate::search::chips::ChipOutcome;
+use crate::search::chips::NearFigure;
 use crate::search::chips::Part;
 use crate::units::Bytes;
 
 /// What a proof says, and that it says no more.
 const SCOPE: &str = "It is optimal within this model, this grid and these strategies.";
+
+/// What was asked for and is not told, because something ended the search early; none where nothing ended it.
+pub fn untold(outcome: &ChipOutcome) -> Option<String> {
+    let stopped = outcome.proof.stopped_by.as_ref().or(outcome.comparisons_stopped_by.as_ref())?;
+    outcome.winner.as_ref()?;
+    let request = &outcome.request;
+    let stopped_short = |one: &ChipBaseline| one.reason.as_deref() == Some(STOPPED);
+    let why = outcome.why.is_none() && request.why;
+    let missing = [
+        (outcome.near_winners.len() < NearFigure::ALL.len(), "chips nearly as good"),
+        (outcome.baselines.is_empty(), "baselines"),
+        (outcome.baselines.iter().any(stopped_short), "some baselines"),
+        (why, "how the winner changes (--why)"),
+        (request.pareto && outcome.front.is_none(), "the front (--pareto)"),
+        (
+            request.spotlight.is_some() && outcome.spotlight.is_none(),
+            "chips drawn at random (--spotlight)",
+        ),
+        (request.robust && outcome.robust.is_none(), "other assumptions (--robust)"),
+    ];
+    let missing: Vec<&str> =
+        missing.into_iter().filter_map(|(missing, what)| missing.then_some(what)).collect();
+    let many = missing.join(", ");
+    (!missing.is_empty()).then(|| {
+        format!("Stopped by {stopped} before all was told that was asked for: {many} left out.")
+    })
+}
 
 /// The winner, what binds it, how to train on it, chips nearly as good, the proof.
 pub fn text(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
@@ -38,6 +68,11 @@ pub fn text(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
         }
         return proof(outcome, out);
     };
+    writeln!(
+        out,
+        "{}",
+        if outcome.proof.complete { "The best chip" } else { "The best chip so far" }
+    )?;
     chip(&winner.chip, outcome.request.space.precision, out)?;
     takes(outcome, &winner.chip, out)?;
     for result in &winner.results {
@@ -49,7 +84,7 @@ pub fn text(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "By the objective it is worth {worth}.\n")?;
     baselines(outcome, out)?;
     if let Some(why) = &outcome.why_it_wins {
-        writeln!(out, "Why it wins")?;
+        writeln!(out, "{}", if outcome.proof.complete { "Why it wins" } else { "Why it leads" })?;
         for line in wrapped(&sentence(why), 98).lines() {
             writeln!(out, "  {line}")?;
         }
@@ -70,6 +105,12 @@ pub fn text(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
         super::chips_why::robust(robust, out)?;
     }
     best(outcome, out)?;
+    if let Some(untold) = untold(outcome) {
+        for line in wrapped(&sentence(&untold), 98).lines() {
+            writeln!(out, "{line}")?;
+        }
+        writeln!(out)?;
+    }
     proof(outcome, out)?;
     limits(outcome, out)
 }
@@ -131,7 +172,6 @@ pub fn chip_line(chip: &ChipFacts) -> String {
 fn chip(chip: &ChipFacts, precision: Precision, out: &mut dyn Write) -> io::Result<()> {
     let of = |knob: &str| chip.knobs.get(knob).copied().unwrap_or(0);
     let local = |size: u64| bytes(Bytes(size));
-    writeln!(out, "The best chip")?;
     let lines = [
         (
             "tensor cores",
@@ -209,6 +249,14 @@ fn shares(parts: &[Part], whole: f64) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
+/// What more within the budget brings, of what was proved to be the best.
+fn no_better(outcome: &ChipOutcome) -> &'static str {
+    match outcome.request.power_cap_w {
+        Some(_) => "within the budget, but under the cap of power no better with more",
+        None => "within the budget, but no better with more",
+    }
+}
+
 fn binds(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     let words = [
         ("area", "the die is full for more"),
@@ -217,7 +265,8 @@ fn binds(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
         ("price", "the price refuses more"),
         ("clock", "no supply reaches a higher"),
         ("space", "the space ends at this"),
-        ("nothing", "within the budget, but no better with more"),
+        ("nothing", no_better(outcome)),
+        ("unknown", "within the budget with more, which was not looked at to the end"),
     ];
     writeln!(out, "What binds")?;
     for (by, sentence) in words {

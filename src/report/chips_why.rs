@@ -76,7 +76,7 @@ pub fn spotlight(drawn: &Sampled, out: &mut dyn Write) -> io::Result<()> {
 pub fn robust(all: &[UnderAssumption], out: &mut dyn Write) -> io::Result<()> {
     let same = all.iter().filter(|under| under.same).count();
     let head = format!(
-        "Under {} other assumptions (each \u{b1}30 %) the same chip wins {same} times",
+        "Of {} changes of assumed constants, by \u{2212}30 or +30 %, {same} leave the same chip the best",
         all.len()
     );
     writeln!(out, "{head}; else what the best then is worth, times this one")?;

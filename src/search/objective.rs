@@ -72,7 +72,7 @@ impl Objective {
 
     /// What times are multiplied with, as far as the design decides it; `None` where energies are
     /// compared.
-    fn factor(self, taken: Footprint) -> Option<u64> {
+    pub fn factor(self, taken: Footprint) -> Option<u64> {
         match self {
             Self::Throughput => Some(1),
             Self::ThroughputPerArea => Some(taken.area.0),

@@ -166,7 +166,11 @@ pub(super) fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn lock(directory: &Path) -> Result<File, Refusal> {
+/// Keeps everybody else from writing results into a directory, which must exist, as long as it is held.
+///
+/// # Errors
+/// That somebody is writing there.
+pub(super) fn lock(directory: &Path) -> Result<File, Refusal> {
     let path = directory.join(".lock");
     files::is_no_link(&path)?;
     let place = files::name(&path);

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::files;
 use super::journal::Journal;
 use super::journal::Start;
+use super::journal::lock;
 use crate::ask::Refusal;
 use crate::ask::chips;
 use crate::ask::chips::SearchedChips;
@@ -70,7 +71,8 @@ pub fn search(setup: &Setup, shelf: &Shelf, watcher: &dyn Watcher) -> Result<Sea
         Ok(())
     })?;
     write(directory, &found)?;
-    if !found.interrupted {
+    let proved = found.outcome.proof.complete;
+    if !found.interrupted && (proved || shelf.start != Start::Resume) {
         journal.forget()?;
     }
     Ok(found)
@@ -91,27 +93,44 @@ pub fn search_chips(
     let found = chips::answer(setup, (&journal, journal.recalls(), &place), watcher)?;
     journal.healthy()?;
     write_chips(directory, &found.json(), found.boxes.as_bytes())?;
-    if !found.interrupted {
+    // Who goes on with a search may go on once more where a time limit ended it.
+    let outcome = &found.outcome;
+    let proved = outcome.proof.stopped_by.is_none() && outcome.comparisons_stopped_by.is_none();
+    if !found.interrupted && (proved || shelf.start != Start::Resume) {
         journal.forget()?;
     }
     Ok(found)
 }
 
 impl Shelf<'_> {
+    /// The directory, made and held against everybody else who writes results, which must not hold the result of
+    /// another request.
+    ///
+    /// # Errors
+    /// That it holds something else, cannot be written, or that somebody is writing there.
+    pub(super) fn held(&self, request: &impl Serialize) -> Result<fs::File, Refusal> {
+        self.made_free(request)?;
+        lock(self.directory)
+    }
+
     /// The journal of a search into the directory, which must not hold the result of another one.
     fn journal(&self, request: &impl Serialize) -> Result<Journal, Refusal> {
-        let directory = self.directory;
-        let unwritable = |reason| Refusal::Unwritable { place: files::name(directory), reason };
-        if self.start != Start::Over {
-            is_free(&directory.join("outcome.json"), request)?;
-        }
-        fs::create_dir_all(directory).map_err(unwritable)?;
+        self.made_free(request)?;
         let header = serde_json::json!({
             "phaze": env!("CARGO_PKG_VERSION"),
             "program": self.program,
             "request": request,
         });
-        Journal::open(directory, &header.to_string(), self.start)
+        Journal::open(self.directory, &header.to_string(), self.start)
+    }
+
+    fn made_free(&self, request: &impl Serialize) -> Result<(), Refusal> {
+        let directory = self.directory;
+        let unwritable = |reason| Refusal::Unwritable { place: files::name(directory), reason };
+        if self.start != Start::Over {
+            is_free(&directory.join("outcome.json"), request)?;
+        }
+        fs::create_dir_all(directory).map_err(unwritable)
     }
 }
 
@@ -265,7 +284,13 @@ pub(super) fn is_free(path: &Path, request: &impl Serialize) -> Result<(), Refus
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
     let found = json(&files::read(path, LARGEST_FILE)?);
     let asked = serde_json::to_string(request).expect("a request has only string keys");
-    if found.as_ref().and_then(|found| found.get("request")) == json(&asked).as_ref() {
+    let Some(found) = found else {
+        return Err(Refusal::Options(format!(
+            "{}: is damaged or no result; remove it, choose another --out, or --force to write over it",
+            files::name(path)
+        )));
+    };
+    if found.get("request") == json(&asked).as_ref() {
         return Ok(());
     }
     Err(Refusal::Options(format!(

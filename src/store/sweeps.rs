@@ -15,6 +15,7 @@ use crate::ask::Refusal;
 use crate::ask::check;
 use crate::ask::check::Answer;
 use crate::ask::search::Watcher;
+use crate::input::InputError;
 use crate::input::chip_space::SpaceKind;
 use crate::input::request::ready;
 use crate::input::request::ready_chips;
@@ -25,13 +26,17 @@ use crate::input::sweep::SweepPoint;
 use crate::report::sweep as shown;
 use crate::report::sweep::SweepRow;
 use crate::report::sweep::SweepTable;
+use crate::search::Senseless;
 use crate::search::Setup;
 use crate::search::chips::ChipSetup;
+use crate::search::chips::NoChip;
 
 /// A request that is ready, over a list of designs or over chips.
 enum ReadyRequest {
     Designs(Box<Setup>),
     Chips(Box<ChipSetup>),
+    /// There is nothing to search, and why.
+    Nothing(String),
 }
 
 /// A sweep of which every request is ready, and where it is kept.
@@ -64,14 +69,22 @@ impl ReadySweep {
         let points = sweep.points.iter();
         let setups: Result<Vec<ReadyRequest>, Refusal> = points
             .map(|SweepPoint { request, name, .. }| {
-                Ok(match request.kind(name)? {
-                    SpaceKind::Published => {
-                        ReadyRequest::Designs(Box::new(ready(request, name, read)?))
+                let made = match request.kind(name)? {
+                    SpaceKind::Published => ready(request, name, read)
+                        .map(|setup| ReadyRequest::Designs(Box::new(setup))),
+                    SpaceKind::Chips => ready_chips(request, name, read)
+                        .map(|setup| ReadyRequest::Chips(Box::new(setup))),
+                };
+                // A budget that nothing keeps is one of the answers of a sweep over budgets.
+                match made {
+                    Err(InputError::Senseless {
+                        reason: reason @ Senseless::NoDesign(_), ..
+                    }) => Ok(ReadyRequest::Nothing(reason.to_string())),
+                    Err(InputError::NoChip { reason: reason @ NoChip::Budget { .. }, .. }) => {
+                        Ok(ReadyRequest::Nothing(reason.to_string()))
                     }
-                    SpaceKind::Chips => {
-                        ReadyRequest::Chips(Box::new(ready_chips(request, name, read)?))
-                    }
-                })
+                    made => Ok(made?),
+                }
             })
             .collect();
         Ok(Self { name, setups: setups?, sweep, out })
@@ -104,6 +117,7 @@ impl ReadySweep {
             ReadyRequest::Chips(setup) => {
                 results::search_chips(setup, &shelf, watcher)?.interrupted
             }
+            ReadyRequest::Nothing(_) => false,
         })
     }
 
@@ -131,6 +145,12 @@ impl ReadySweep {
     /// What a table tells of the answer of a search, where it is there.
     fn answer(&self, number: usize) -> Result<Option<Value>, Refusal> {
         let path = self.out.join(self.folder(number)).join("outcome.json");
+        if let ReadyRequest::Nothing(reason) = &self.setups[number] {
+            let proof = serde_json::json!({"complete": true, "gap": 0.0});
+            return Ok(Some(shown::told(serde_json::json!({
+                "winner": null, "infeasible_reason": reason, "proof": proof
+            }))));
+        }
         if fs::symlink_metadata(&path).is_err() {
             return Ok(None);
         }
@@ -140,6 +160,7 @@ impl ReadySweep {
                 results::is_free(&path, &setup.request)?;
                 saved::outcome(&name, &files::read(&path, results::LARGEST_FILE)?)?
             }
+            ReadyRequest::Nothing(_) => return Ok(None),
             ReadyRequest::Chips(setup) => {
                 results::is_free(&path, &setup.request)?;
                 let text = files::read(&path, results::LARGEST_FILE)?;

@@ -1,6 +1,7 @@
 //! The same jobs for other engines, as examples to be adapted.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use super::script::Jobs;
 use super::script::quoted;
@@ -59,7 +60,8 @@ fn kubernetes(jobs: &Jobs) -> String {
     let mut text = String::from(
         "# The shards of a search as indexed Jobs of Kubernetes. Adapt the image and the claim of a\n\
          # volume that all pods may write (ReadWriteMany); the paths below are those of this machine.\n\
-         # Apply the jobs in turn, each after the one before is complete:\n\
+         # Apply the jobs in turn, each as a file of its own (they are divided by ---) after the one before is\n\
+         # complete:\n\
          #   kubectl apply -f FILE; kubectl wait --for=condition=complete --timeout=-1s job/NAME\n",
     );
     for (name, round) in rounds(jobs) {
@@ -79,7 +81,7 @@ fn kubernetes(jobs: &Jobs) -> String {
 fn job(jobs: &Jobs, name: &str, counts: &str, command: &str) -> String {
     let memory = kubernetes_size(&jobs.resources.mem);
     let cpus = jobs.resources.cpus;
-    let place = jobs.place.folder.display();
+    let place = in_yaml(&jobs.place.folder);
     format!(
         "---\n\
          apiVersion: batch/v1\n\
@@ -115,12 +117,20 @@ fn job(jobs: &Jobs, name: &str, counts: &str, command: &str) -> String {
     )
 }
 
+/// A path as YAML reads it, wherever it stands.
+fn in_yaml(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "''"))
+}
+
 /// A size of Slurm, in which `2G` are 2 GiB, as Kubernetes writes it.
 fn kubernetes_size(size: &str) -> String {
-    match size.strip_suffix(['K', 'M', 'G', 'T']) {
-        Some(_) => format!("{size}i"),
-        // Slurm counts in MiB where nothing else is said.
-        None => format!("{size}Mi"),
+    let number = size.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = size[number.len()..].chars().next().map(|unit| unit.to_ascii_uppercase());
+    // Slurm counts in MiB where nothing else is said; Kubernetes has a small k.
+    match unit {
+        Some('K') => format!("{number}Ki"),
+        Some(unit) => format!("{number}{unit}i"),
+        None => format!("{number}Mi"),
     }
 }
 
@@ -156,6 +166,9 @@ mod tests {
         assert_eq!(text.matches("\nkind: Job\n").count(), 3, "{text}");
         assert!(text.contains("--shard $((JOB_COMPLETION_INDEX + 1))/8"), "{text}");
         assert!(text.contains("memory: 2Gi"), "{text}");
+        assert!(text.contains("workingDir: '/home/me'"), "{text}");
+        let sizes = ["2G", "2g", "2GB", "512", "1T"].map(kubernetes_size);
+        assert_eq!(sizes, ["2Gi", "2Gi", "2Gi", "512Mi", "1Ti"]);
     }
 
     #[test]

@@ -53,6 +53,7 @@ impl Args {
     /// Writes the scripts and says where they are, or prints an example.
     pub fn run(&self) -> Result<Exit, Refusal> {
         self.resources.validate()?;
+        is_a_file(&self.request)?;
         let ((models, near), out) = (self.asked()?, self.out());
         let place = Place::here(&out)?;
         let jobs = script::Jobs {
@@ -94,6 +95,15 @@ impl Args {
     }
 }
 
+/// Whether jobs can read a file again.
+pub fn is_a_file(path: &Path) -> Result<(), Refusal> {
+    if path == Path::new("-") {
+        let problem = "standard input: jobs read their request again; write it to a file";
+        return Err(Refusal::Options(problem.into()));
+    }
+    Ok(())
+}
+
 /// Writes scripts into a directory and says so.
 pub fn write_all(out: &Path, scripts: &[(&'static str, String)]) -> Result<(), Refusal> {
     for folder in [out.to_owned(), out.join("log")] {
@@ -117,7 +127,7 @@ pub fn submit(out: &Path) -> Result<Exit, Refusal> {
     match ended {
         Ok(status) if status.success() => Ok(Exit::Done),
         Ok(_) => Err(Refusal::Options(format!(
-            "{place}: sbatch did not take the jobs; where it does, run this script"
+            "{place}: sbatch did not take all jobs, and none is left; where it does, run this script"
         ))),
         Err(reason) => Err(Refusal::Options(format!("{place}: cannot be started: {reason}"))),
     }

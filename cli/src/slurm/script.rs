@@ -56,6 +56,15 @@ impl Resources {
                 )));
             }
         }
+        let digits = self.mem.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = self.mem[digits.len()..].to_ascii_uppercase();
+        let known = ["", "K", "M", "G", "T", "KB", "MB", "GB", "TB"].contains(&unit.as_str());
+        if !known || !digits.parse::<u64>().is_ok_and(|number| number > 0) {
+            return Err(Refusal::Options(format!(
+                "--mem: `{}` is no size; give a whole number with K, M, G or T, as 2G",
+                self.mem
+            )));
+        }
         Ok(())
     }
 
@@ -231,11 +240,18 @@ pub fn array_job(
         "{head}\
          # Written by `phaze slurm`. A task that is started again goes on where it was.\n\
          cd {folder} || exit 2\n\
-         {command}\n\
-         status=$?\n\
+         {command}\n{}",
+        begins_again("${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}")
+    )
+}
+
+/// The end of a script: its status, after it was put into the queue again where it was killed.
+fn begins_again(job: &str) -> String {
+    format!(
+        "status=$?\n\
          # Killed outright, as where memory runs out: begin again, a few times at the most.\n\
          if [ \"$status\" -eq 137 ] && [ \"${{SLURM_RESTART_COUNT:-0}}\" -lt {RESTARTS} ]; then\n    \
-         scontrol requeue \"${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}\" && sleep 60\n\
+         scontrol requeue \"{job}\" && sleep 60\n\
          fi\n\
          exit \"$status\"\n"
     )
@@ -245,15 +261,29 @@ pub fn array_job(
 pub fn single_job(resources: &Resources, name: &str, place: &Place, command: &str) -> String {
     let head = resources.head(name, None, place);
     let folder = quoted(&place.folder);
-    format!("{head}# Written by `phaze slurm`.\ncd {folder} || exit 2\nexec {command}\n")
+    format!(
+        "{head}# Written by `phaze slurm`.\ncd {folder} || exit 2\n{command}\n{}",
+        begins_again("$SLURM_JOB_ID")
+    )
 }
 
 /// The script that submits jobs, each after the one before has succeeded.
 pub fn submit_in_turn(place: &Place, names: &[&str]) -> String {
     let mut text = String::from(
         "#!/bin/sh\n\
-         # Written by `phaze slurm`: each job waits until the one before has succeeded.\n\
-         set -e\n",
+         # Written by `phaze slurm`: each job waits until the one before has succeeded. Where one is refused, those\n\
+         # before it are taken back.\n\
+         set -e\n\
+         submitted=\n\
+         taken_back() {\n    \
+             status=$?\n    \
+             if [ \"$status\" -ne 0 ] && [ -n \"$submitted\" ]; then\n        \
+                 echo \"taken back:$submitted\" >&2\n        \
+                 scancel $submitted\n    \
+             fi\n    \
+             exit \"$status\"\n\
+         }\n\
+         trap taken_back EXIT\n",
     );
     for (at, name) in names.iter().enumerate() {
         let script = place.of(name);
@@ -261,7 +291,7 @@ pub fn submit_in_turn(place: &Place, names: &[&str]) -> String {
             if at == 0 { "" } else { "--dependency=\"afterok:$job\" --kill-on-invalid-dep=yes " };
         // A cluster among several adds its name after a semicolon.
         let line = format!(
-            "job=$(sbatch --parsable {after}{script})\njob=${{job%%;*}}\necho \"{name}: job $job\"\n"
+            "job=$(sbatch --parsable {after}{script})\njob=${{job%%;*}}\nsubmitted=\"$submitted $job\"\necho \"{name}: job $job\"\n"
         );
         text.push_str(&line);
     }

@@ -7,16 +7,18 @@ use crate::compare::chips::Beside;
 use crate::compare::chips::N_OF_SPACE;
 use crate::compare::chips::NETWORK_ENDS;
 use crate::compare::chips::NO_PLAN;
+use crate::compare::chips::NO_PLAN_WITHIN_CAP;
 use crate::compare::chips::NO_SUCH_CHIP;
+use crate::compare::chips::OPERATORS_OVER_CAP;
 use crate::compare::chips::RealPart;
 use crate::compare::chips::SEVERAL_MODELS;
 use crate::compare::chips::Takes;
 use crate::compare::chips::described;
 use crate::compare::chips::expert_space_of;
 use crate::compare::chips::given;
+use crate::compare::chips::least_given;
 use crate::compare::chips::value_of;
 use crate::compare::chips::winner_is;
-use crate::hardware::chip::CHIP_KNOBS;
 use crate::hardware::chip::knob_place;
 use crate::plan::StrategySpace;
 use crate::search::chips::ChipBaseline;
@@ -87,32 +89,25 @@ impl Judging<'_> {
         let Some(reason) = claimed.reason.as_deref() else { return Ok(()) };
         let setup = &self.question.setup;
         let part = at.checked_sub(N_OF_SPACE).map(|at| &self.question.parts[at]);
+        let capped = setup.request.power_cap_w.is_some();
+        let given_fits = self.fits(&setup.request.space.budget(), &least_given(given(setup)));
         let holds = match (reason, part) {
             (STOPPED, _) => stopped,
-            (NO_PLAN, None) => true,
+            (NO_PLAN, None) => !capped,
             (NO_PLAN, Some(part)) => self.question.of_part(part).is_ok_and(|question| {
-                let capped = setup.request.power_cap_w.is_some();
-                capped || feasible::all_fit(&question, part.chip.design().hbm) != Fit::Yes
+                !capped && feasible::all_fit(&question, part.chip.design().hbm) != Fit::Yes
             }),
+            // What a cap leaves is for `deep`.
+            (NO_PLAN_WITHIN_CAP, _) => capped,
             (NETWORK_ENDS, Some(part)) => {
                 part.physics.network.most_devices().is_some_and(|most| setup.request.devices > most)
             }
             (SEVERAL_MODELS, None) => at == 2 && setup.models.len() > 1,
-            (NO_SUCH_CHIP, None) => {
-                at == 1 && !self.fits(&setup.request.space.budget(), &self.least_given())
-            }
+            (NO_SUCH_CHIP, None) => at == 1 && !given_fits,
+            (OPERATORS_OVER_CAP, None) => capped && (at == 0 || at == 1 && given_fits),
             _ => false,
         };
         require(holds, format!("{path}.reason"), reason, "another, or none")
-    }
-
-    /// The least chip with the memory and links of an H100.
-    fn least_given(&self) -> [u16; CHIP_KNOBS.len()] {
-        let given = given(&self.question.setup);
-        let mut least = [0; CHIP_KNOBS.len()];
-        let place = |name| knob_place(name).expect("a knob of chips");
-        (least[place("stacks")], least[place("links")]) = (given.stacks.unwrap_or(0), given.links);
-        least
     }
 
     /// A baseline that is a chip of the space.
@@ -137,7 +132,7 @@ impl Judging<'_> {
         let (point, standings) = self.told_chip(&path, entry, (space, &budget, &self.judge))?;
         if at < 2 {
             // Operators alone have no use for links, and take those that they are given.
-            let (least, knobs) = (self.least_given(), ["stacks", "links"]);
+            let (least, knobs) = (least_given(given(&self.question.setup)), ["stacks", "links"]);
             for name in knobs.into_iter().skip(usize::from(at == 0)) {
                 let knob = knob_place(name).expect("a knob of chips");
                 let is = if at == 0 { 0 } else { least[knob] };

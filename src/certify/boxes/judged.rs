@@ -67,6 +67,16 @@ pub struct JudgedChips {
     pub(super) claims: Vec<Claim>,
 }
 
+/// Whether what a box is said not to beat is the worst that is kept.
+fn is_kept(claim: &Claim, row: &Row, value: Value) -> Verdict {
+    let Some(worst) = claim.worst else { return Ok(()) };
+    let first = close(value.first as f64, worst.first as f64, BOUND);
+    require(first, row.claim("value"), value.first, worst.first)?;
+    // Of own bests and gaps of a front the chip itself is not told.
+    let told = !claim.kept.is_empty();
+    require(!told || value == worst, row.claim("tie"), format!("{value:?}"), format!("{worst:?}"))
+}
+
 /// What a group of boxes proves: that no chip is better than `worst` by a comparison.
 #[derive(Clone, Debug)]
 pub struct Claim {
@@ -231,7 +241,8 @@ impl Judging<'_> {
     /// That no chip is better for a model alone than its own best.
     fn alone(&self, model: usize) -> Claim {
         let facts = &self.outcome.models[model];
-        let found = facts.best_throughput_sequences_per_s.is_some();
+        // A search that has found nothing leaves 1.
+        let found = facts.own_best_cost > 1.0;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -467,6 +478,7 @@ impl Judging<'_> {
                 require(exact, row.claim("why"), "corner", "a box of knobs without a law")?;
                 if let Why::Corner(value) = why {
                     not_better(value)?;
+                    is_kept(claim, row, value)?;
                 }
                 Ok(true)
             }
@@ -477,12 +489,17 @@ impl Judging<'_> {
                     if !counts && !claim.kept.contains(&region.lo) {
                         not_better(value)?;
                     }
-                    let least = bound.map_or(0, |bound| bound.first);
-                    let above = value.first as f64 >= least as f64 * (1.0 - BOUND);
-                    require(above, row.claim("value"), value.first, format!("at least {least}"))?;
                 }
-                if let Why::Evaluated(value) = why {
-                    self.stands_there(row, value)?;
+                match why {
+                    Why::Evaluated(value) => {
+                        let least = bound.map_or(0, |bound| bound.first);
+                        let above = value.first as f64 >= least as f64 * (1.0 - BOUND);
+                        let least = format!("at least {least}");
+                        require(above, row.claim("value"), value.first, least)?;
+                        self.stands_there(row, value)?;
+                    }
+                    Why::Beaten(value) => is_kept(claim, row, value)?,
+                    _ => {}
                 }
                 Ok(true)
             }
@@ -577,7 +594,11 @@ impl Judging<'_> {
         };
         equal("infeasible_reason", &outcome.infeasible_reason, &None)?;
         let point = self.point("winner", winner)?;
-        equal("binds", &outcome.binds, &sentences::bindings(&setup.grid, &point))?;
+        equal(
+            "binds",
+            &outcome.binds,
+            &sentences::bindings(&setup.grid, &point, outcome.proof.complete),
+        )?;
         equal("limited_by", &outcome.limited_by, &limits(winner))?;
         let about = (outcome.binds.as_slice(), outcome.limited_by.as_slice());
         let why = sentences::why_it_wins(winner, &outcome.baselines, about);
@@ -589,6 +610,20 @@ impl Judging<'_> {
             let throughput = winner.results[0].throughput_sequences_per_s;
             let path = "models[0].best_throughput_sequences_per_s";
             equal(path, &facts.best_throughput_sequences_per_s, &Some(throughput))?;
+            return Ok(());
+        }
+        // Of several models it follows from the own best where that is a time.
+        let by_time = setup.request.objective == Objective::Throughput;
+        for (at, facts) in outcome.models.iter().enumerate() {
+            let is =
+                by_time.then(|| setup.request.global_batch as f64 / (facts.own_best_cost / 1e12));
+            let alike = match (facts.best_throughput_sequences_per_s, is) {
+                (Some(said), Some(is)) => close(said, is, BOUND),
+                (said, is) => said.is_none() && is.is_none(),
+            };
+            let path = format!("models[{at}].best_throughput_sequences_per_s");
+            let said = format!("{:?}", facts.best_throughput_sequences_per_s);
+            require(alike, path, said, format!("{is:?}"))?;
         }
         Ok(())
     }

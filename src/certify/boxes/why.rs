@@ -78,7 +78,7 @@ impl Judging<'_> {
         own: &Claim,
         winner: ChipPoint,
     ) -> Result<Vec<Claim>, FalseClaim> {
-        let steps = BudgetStep::all(&own.budget);
+        let steps = BudgetStep::all(&own.budget, &self.question.setup.grid.technology);
         let (said, is) = (why.budgets.len(), steps.len());
         require(said == is, "why.budgets.length", said, is)?;
         let mut claims = Vec::new();
@@ -153,13 +153,14 @@ impl Judging<'_> {
     pub(super) fn told_why(&self) -> Result<usize, FalseClaim> {
         let Some(why) = &self.outcome.why else { return Ok(0) };
         let request = &self.question.setup.request;
+        let technology = &self.question.setup.grid.technology;
         let (space, budget) = (&request.strategies, request.space.budget());
         for (at, near) in why.near_winners.iter().enumerate() {
             let path = format!("why.near_winners[{at}].entry");
             self.told_chip(&path, &near.entry, (space, &budget, &self.judge))?;
         }
         let steps: Vec<Budget> =
-            BudgetStep::all(&budget).into_iter().map(|step| step.budget).collect();
+            BudgetStep::all(&budget, technology).into_iter().map(|step| step.budget).collect();
         let mut told = why.near_winners.len() + why.objectives.len();
         for (at, (under, step)) in why.budgets.iter().zip(&steps).enumerate() {
             let path = format!("why.budgets[{at}].entry");
@@ -188,7 +189,8 @@ impl Judging<'_> {
             require(near.certificate_entries == is, path, near.certificate_entries, is)?;
         }
         let budget = self.question.setup.request.space.budget();
-        for (at, (under, step)) in why.budgets.iter().zip(BudgetStep::all(&budget)).enumerate() {
+        let steps = BudgetStep::all(&budget, &self.question.setup.grid.technology);
+        for (at, (under, step)) in why.budgets.iter().zip(steps).enumerate() {
             let (said, is) = (under.certificate_entries, closed(&step.word()));
             require(said == is, format!("why.budgets[{at}].certificate_entries"), said, is)?;
         }

@@ -1,5 +1,6 @@
 //! What the best chip of a space is compared with: same devices, batch and budget.
 
+use crate::hardware::chip::N_CHIP_KNOBS;
 use crate::hardware::chip::knob_place;
 use crate::plan::StrategySpace;
 use crate::search::Judge;
@@ -28,6 +29,13 @@ use super::parts::winner_is;
 
 /// Why a baseline is missing whose plan fits nowhere.
 pub const NO_PLAN: &str = "no placement fits";
+
+/// The same where a cap of power rules plans out.
+pub const NO_PLAN_WITHIN_CAP: &str = "no placement fits that keeps the cap of power";
+
+/// Why a baseline is missing whose operators alone draw more than the cap on every chip.
+pub const OPERATORS_OVER_CAP: &str =
+    "operators alone draw more than the cap of power on every chip that is allowed";
 
 /// Why a baseline is missing whose memory and links take more than the budget.
 pub const NO_SUCH_CHIP: &str = "no chip within the budget has such memory and links";
@@ -131,6 +139,30 @@ pub fn given(setup: &ChipSetup) -> Given {
     Given { stacks: Some(nearest("stacks", stacks)), links: nearest("links", links) }
 }
 
+/// The least chip of the space with such memory and links.
+pub fn least_given(given: Given) -> ChipPoint {
+    let mut least = [0; N_CHIP_KNOBS];
+    let place = |name| knob_place(name).expect("a knob of chips");
+    (least[place("stacks")], least[place("links")]) = (given.stacks.unwrap_or(0), given.links);
+    least
+}
+
+/// Why no chip was found for operators alone.
+fn no_chip(setup: &ChipSetup, given: Given) -> Missing {
+    let grid = &setup.grid;
+    let least = grid.chip(&least_given(given)).chip(&grid.technology);
+    if setup.request.power_cap_w.is_some() && grid.budget.allows(&least, &grid.technology) {
+        OPERATORS_OVER_CAP
+    } else {
+        NO_SUCH_CHIP
+    }
+}
+
+/// Why no plan was found.
+pub fn no_plan(setup: &ChipSetup) -> &'static str {
+    if setup.request.power_cap_w.is_some() { NO_PLAN_WITHIN_CAP } else { NO_PLAN }
+}
+
 /// Why a baseline is missing.
 type Missing = &'static str;
 
@@ -204,9 +236,11 @@ impl Comparison<'_> {
         let given = if at == 0 { Given::NOTHING } else { given(setup) };
         let alone = OperatorsAlone::new(self.evaluator, self.judge);
         let (what, _) = described(at, setup, &[]);
-        let point = alone.best(given, &what, observer)?.ok_or(NO_SUCH_CHIP)?;
-        let (entry, standings) = super::entry(self.evaluator, self.judge, &point).ok_or(NO_PLAN)?;
-        Ok((entry, (standings, Takes::of_chip(setup, &point).ok_or(NO_PLAN)?)))
+        let point = alone.best(given, &what, observer)?;
+        let point = point.ok_or_else(|| no_chip(setup, given))?;
+        let no_plan = no_plan(setup);
+        let (entry, standings) = super::entry(self.evaluator, self.judge, &point).ok_or(no_plan)?;
+        Ok((entry, (standings, Takes::of_chip(setup, &point).ok_or(no_plan)?)))
     }
 
     /// The chip that is best for the plan of experts, with that plan.
@@ -216,7 +250,8 @@ impl Comparison<'_> {
     ) -> Result<(ChipEntry, (Vec<Standing>, Takes)), Missing> {
         let mut setup = self.evaluator.setup.clone();
         setup.request.strategies = expert_space_of(&setup).ok_or(SEVERAL_MODELS)?;
-        let evaluator = ChipEvaluator::new(&setup, &()).map_err(|_| NO_PLAN)?;
+        let no_plan = no_plan(&setup);
+        let evaluator = ChipEvaluator::new(&setup, &()).map_err(|_| no_plan)?;
         let problem = ByObjective { evaluator: &evaluator, models: vec![0], judge: self.judge };
         let whole = ChipRegion::whole(setup.grid.lens());
         let (what, _) = described(FOR_EXPERTS, &setup, &[]);
@@ -224,9 +259,9 @@ impl Comparison<'_> {
         if !walked.complete() {
             return Err(STOPPED);
         }
-        let point = walked.kept.first().ok_or(NO_PLAN)?.point;
-        let (entry, standings) = super::entry(&evaluator, self.judge, &point).ok_or(NO_PLAN)?;
-        Ok((entry, (standings, Takes::of_chip(&setup, &point).ok_or(NO_PLAN)?)))
+        let point = walked.kept.first().ok_or(no_plan)?.point;
+        let (entry, standings) = super::entry(&evaluator, self.judge, &point).ok_or(no_plan)?;
+        Ok((entry, (standings, Takes::of_chip(&setup, &point).ok_or(no_plan)?)))
     }
 
     fn on_part(
@@ -244,7 +279,7 @@ impl Comparison<'_> {
         }
         observer.begins(&part.name);
         let on = (part.name.as_str(), &part.chip, &part.physics);
-        let trained = trained_beside(setup, on, part.precision).ok_or(NO_PLAN)?;
+        let trained = trained_beside(setup, on, part.precision).ok_or(no_plan(setup))?;
         let (standings, results): (Vec<Standing>, Vec<_>) = trained.into_iter().unzip();
         let entry = PartEntry {
             part: part.facts.clone(),

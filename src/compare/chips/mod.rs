@@ -12,11 +12,14 @@ pub use baselines::Comparison;
 pub use baselines::N_OF_SPACE;
 pub use baselines::NETWORK_ENDS;
 pub use baselines::NO_PLAN;
+pub use baselines::NO_PLAN_WITHIN_CAP;
 pub use baselines::NO_SUCH_CHIP;
+pub use baselines::OPERATORS_OVER_CAP;
 pub use baselines::SEVERAL_MODELS;
 pub use baselines::described;
 pub use baselines::expert_space_of;
 pub use baselines::given;
+pub use baselines::least_given;
 pub use baselines::value_of;
 pub use front::told_front;
 pub use operators::Given;
@@ -34,6 +37,7 @@ pub use why::why_it_wins;
 use crate::search::Certainty;
 use crate::search::Judge;
 use crate::search::ModelFacts;
+use crate::search::Objective;
 use crate::search::Observer;
 use crate::search::boxes::BoxProblem;
 use crate::search::boxes::Why;
@@ -74,6 +78,10 @@ pub fn chip_outcome(
         })
     });
     let names: Vec<&str> = setup.request.models.iter().map(|model| model.name.as_str()).collect();
+    let proof = proof(evaluator, survey, stopped_by);
+    let binds = kept.first().map_or_else(Vec::new, |kept| {
+        sentences::bindings(&setup.grid, &kept.point, proof.complete)
+    });
     ChipOutcome {
         schema: ChipOutcome::SCHEMA.into(),
         version: ChipOutcome::VERSION,
@@ -86,23 +94,20 @@ pub fn chip_outcome(
                 sentences::nothing_fits(&names, setup.request.devices, setup.request.power_cap_w)
             }
         }),
-        binds: kept
-            .first()
-            .map_or_else(Vec::new, |kept| sentences::bindings(&setup.grid, &kept.point)),
         limited_by: winner.as_ref().map_or_else(Vec::new, limits),
         top: if setup.request.top > 1 { entries } else { Vec::new() },
         near_winners: near.collect(),
-        why_it_wins: winner.as_ref().map(|winner| {
-            let binds = sentences::bindings(&setup.grid, &kept[0].point);
-            sentences::why_it_wins(winner, &[], (&binds, &limits(winner)))
-        }),
+        why_it_wins: winner
+            .as_ref()
+            .map(|winner| sentences::why_it_wins(winner, &[], (&binds, &limits(winner)))),
         why: None,
         front: None,
         spotlight: None,
         robust: None,
         baselines: Vec::new(),
         comparisons_stopped_by: None,
-        proof: proof(evaluator, survey, stopped_by),
+        binds,
+        proof,
         winner,
     }
 }
@@ -111,6 +116,8 @@ fn models(evaluator: &ChipEvaluator, survey: &ChipSurvey) -> Vec<ModelFacts> {
     let setup = evaluator.setup;
     let last = usize::from(setup.grid.lens()[9]) - 1;
     let trainings = &evaluator.ground(last).trainings;
+    // Of several models own bests are values by the objective, of which only those of throughput are times.
+    let told = trainings.len() == 1 || setup.request.objective == Objective::Throughput;
     let each = trainings.iter().zip(&survey.own_best).zip(&survey.judge.stakes);
     each.map(|((training, own_best), stake)| ModelFacts {
         own_best_cost: stake.own_best,
@@ -119,6 +126,7 @@ fn models(evaluator: &ChipEvaluator, survey: &ChipSurvey) -> Vec<ModelFacts> {
         parameters: training.model.parameters(),
         flops_per_sequence: training.flops_per_sequence.0 as f64,
         best_throughput_sequences_per_s: own_best
+            .filter(|_| told)
             .map(|standing| setup.request.global_batch as f64 / standing.time.seconds()),
     })
     .collect()

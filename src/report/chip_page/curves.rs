@@ -166,7 +166,7 @@ pub(super) fn staircase(
 
 /// Round numbers of a range that is not empty, as far apart as leaves three to seven of them.
 fn round(low: f64, high: f64) -> Vec<f64> {
-    let power = 10_f64.powi(((high - low) / 3.0).log10().floor() as i32);
+    let power = 10_f64.powf(((high - low) / 3.0).log10().floor());
     let steps = [5.0, 2.0, 1.0].map(|digit| digit * power);
     let step = steps.into_iter().find(|step| (high - low) / step >= 3.0).unwrap_or(power);
     let (first, last) = ((low / step).ceil(), (high / step).floor());

@@ -26,8 +26,13 @@ pub fn section(saved: &SavedChips, out: &mut dyn Write) -> io::Result<()> {
     let said = sentence(&format!("{}.", front.statement));
     writeln!(
         out,
-        "<p class=\"note\">{} The lines join the best at any price, and at any power.</p><div class=\"grid\">",
-        text(&said)
+        "<p class=\"note\">{} The lines join the best at any price, and at any power.{}</p><div class=\"grid\">",
+        text(&said),
+        if front.resolution_per_mille > 0 {
+            " Figures are compared as rounded, so that the winner itself may lie beyond them, by less than a step."
+        } else {
+            ""
+        }
     )?;
     let tokens =
         |one: &FrontEntry| one.entry.results.first().map_or(0.0, |result| result.tokens_per_s);

@@ -22,6 +22,7 @@ use crate::search::chips::ChipSetup;
 use crate::search::chips::Part;
 
 use super::boxes_csv::OBJECTIVE;
+use super::boxes_csv::OPEN;
 use super::html::escaped;
 use super::quantity::grouped;
 use super::quantity::sentence;
@@ -49,7 +50,9 @@ pub struct SavedChips<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct ShownBoxes {
     /// How many boxes prove the best by the objective.
-    own: u64,
+    closed: u64,
+    /// How many of these were not looked into.
+    open: u64,
     /// The cells of the first of these.
     first: Vec<Vec<String>>,
     /// The cells of all rows of evaluated chips.
@@ -63,7 +66,11 @@ impl ShownBoxes {
             self.evaluated.push(row.clone());
         }
         if row.first().is_some_and(|proves| proves == OBJECTIVE) {
-            self.own += 1;
+            if row.get(1).is_some_and(|why| why == OPEN) {
+                self.open += 1;
+            } else {
+                self.closed += 1;
+            }
             if self.first.len() < tables::MOST_ROWS {
                 self.first.push(row);
             }
@@ -153,7 +160,11 @@ fn time(winner: &ChipEntry, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn why(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "<section id=\"why\"><h2>Why it wins</h2>")?;
+    writeln!(
+        out,
+        "<section id=\"why\"><h2>{}</h2>",
+        if outcome.proof.complete { "Why it wins" } else { "Why it leads" }
+    )?;
     if let Some(why) = &outcome.why_it_wins {
         writeln!(out, "<p>{}</p>", text(&sentence(why)))?;
     }
@@ -164,7 +175,14 @@ fn why(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<th>is refused by</th></tr>")?;
     for bind in &outcome.binds {
         let next = bind.next.map_or("–".to_owned(), grouped);
-        let by = if bind.by == "nothing" { "nothing: it is no better" } else { &bind.by };
+        let by = match bind.by.as_str() {
+            "nothing" if outcome.request.power_cap_w.is_some() => {
+                "nothing: it is no better under the cap of power"
+            }
+            "nothing" => "nothing: it is no better",
+            "unknown" => "nothing: the search was stopped before it was known what it is worth",
+            by => by,
+        };
         writeln!(
             out,
             "<tr><td>{}</td><td class=\"n\">{next}</td><td>{}</td></tr>",

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use crate::report::boxes_csv::columns;
 use crate::report::chips::chip_line;
+use crate::report::chips::untold;
 use crate::report::outcome::significant;
 use crate::report::outcome::value;
 use crate::report::quantity::grouped;
@@ -153,8 +154,8 @@ pub fn robust(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     let same = all.iter().filter(|under| under.same).count();
     writeln!(
         out,
-        "<section id=\"robust\"><h2>Under other assumptions</h2><p>Of {} assumed constants, each 30 % less or more, \
-         {same} leave the winner as it is.</p><div class=\"scroll\" tabindex=\"0\"><table><tr><th>constant</th>\
+        "<section id=\"robust\"><h2>Under other assumptions</h2><p>Of {} changes of assumed constants, each by −30 or \
+         +30 %, {same} leave the winner as it is.</p><div class=\"scroll\" tabindex=\"0\"><table><tr><th>constant</th>\
          <th class=\"n\">from</th><th class=\"n\">to</th><th>unit</th><th class=\"n\">the best is better by</th>\
          <th>its chip</th></tr>",
         all.len()
@@ -218,13 +219,20 @@ pub fn proof(saved: &SavedChips, out: &mut dyn Write) -> io::Result<()> {
         "<section id=\"proof\"><h2>The proof</h2><p>{}</p>",
         text(&sentence(&proof.statement))
     )?;
-    let (own, first) = (saved.boxes.own, &saved.boxes.first);
+    if let Some(untold) = untold(saved.outcome) {
+        writeln!(out, "<p>{}</p>", text(&sentence(&untold)))?;
+    }
+    let (closed, first) = (saved.boxes.closed, &saved.boxes.first);
+    let open = match saved.boxes.open {
+        0 => String::new(),
+        open => format!(", and {} that were not looked into", grouped(open)),
+    };
     writeln!(
         out,
-        "<details><summary>{} boxes of chips that nobody need look at again</summary>\
+        "<details><summary>{} boxes of chips that nobody need look at again{open}</summary>\
          <p class=\"note\">Each knob from its least to its greatest value; the first {} are shown, boxes.csv has \
          all.</p><div class=\"scroll\" tabindex=\"0\"><table><tr>",
-        grouped(own),
+        grouped(closed),
         first.len()
     )?;
     for column in columns().iter().skip(1) {

@@ -127,7 +127,7 @@ pub struct Binding {
     /// The value that is refused; `None` where the list has no larger one.
     pub next: Option<u64>,
     /// `area`, `edge`, `tdp`, `price`, `clock`, `space` where the list ends, `nothing` where it would
-    /// fit and is not worth it.
+    /// fit and is not worth it, `unknown` where it would fit and a stopped search has not told what it is worth.
     pub by: String,
 }
 

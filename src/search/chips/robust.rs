@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use crate::hardware::chip::N_CHIP_KNOBS;
 use crate::hardware::technology::Constant;
 use crate::hardware::technology::MemoryConstant;
+use crate::model::Precision;
 use crate::search::Judge;
 use crate::search::Memory;
 use crate::search::Objective;
@@ -72,6 +73,10 @@ impl Assumption {
             technology.memory_assumptions(generation).map(Self::Memory).collect::<Vec<_>>()
         });
         let all = technology.assumptions().map(Self::Process).chain(of_memory);
+        // Arrays of bf16 do no products of fp8, though each core is told what these would take.
+        let has_fp8 = setup.request.space.precision == Precision::Fp8;
+        let of_fp8 = Self::Process(Constant::MacFp8Energy);
+        let all = all.filter(|one| has_fp8 || *one != of_fp8);
         let each = all.flat_map(|one| TURNED.map(|percent| (one, percent)));
         let mut sampler = Sampler::new(setup.grid.lens());
         let probes: Vec<ChipPoint> = (0..PROBES).map(|_| sampler.draw()).collect();
@@ -130,13 +135,16 @@ impl Assumption {
 /// Whether a chip takes something else in another technology of what is limited or asked for.
 fn differ(setup: &ChipSetup, other: &ChipSetup, point: &ChipPoint) -> bool {
     let priced = setup.grid.budget.price.is_some();
-    let energies = setup.request.objective == Objective::EnergyPerToken;
+    let energies =
+        setup.request.objective == Objective::EnergyPerToken || setup.request.power_cap_w.is_some();
     let takes = |setup: &ChipSetup| {
         let knobs = setup.knobs(point);
         let figures = setup.figures(&knobs)?;
         let price = if priced { figures.cost.total().0 } else { 0 };
         let built = knobs.accelerator(&setup.grid.technology, &setup.physics).ok();
-        Some((figures.die.total(), figures.tdp.total(), price, setup.footprint(&knobs)))
+        let factor =
+            setup.footprint(&knobs).and_then(|taken| setup.request.objective.factor(taken));
+        Some((figures.die.total(), figures.tdp.total(), price, factor))
             .map(|taken| (taken, built.filter(|_| energies)))
     };
     takes(setup) != takes(other)

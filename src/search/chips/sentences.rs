@@ -38,26 +38,28 @@ impl Proved<'_> {
         let of = |word: &str| self.closed.get(word).copied().unwrap_or_default();
         let points = |words: &[&str]| words.iter().map(|word| of(word).points).sum::<u64>();
         let boxes: usize = self.closed.values().map(|closed| closed.boxes).sum();
-        let counts = format!(
-            "{} boxes tile the {} chips of the grid: {} chips take more than the budget, on {} \
+        let reasons = format!(
+            "{} chips take more than the budget, on {} \
              nothing fits, {} cannot be better even by their optimistic bound, {} not by the exact \
              time of their box's greatest corner, and {} were looked at one by one",
-            boxes,
-            self.points,
             points(&["over_budget"]),
             points(&["nothing_fits", "corner_nothing"]),
             points(&["bound"]),
             points(&["corner"]),
             points(&["evaluated", "beaten", "nothing"]),
         );
+        let counts = format!("{boxes} boxes tile the {} chips of the grid: {reasons}", self.points);
         match self.stopped_by {
             Some(reason) if self.open_points == 0 && self.gap <= 0.0 => format!(
                 "Proved: {counts}. What is told besides, such as chips nearly as good, was not looked for to the \
                  end: stopped by {reason}."
             ),
             Some(reason) => format!(
-                "Not proved: stopped by {reason}; {counts}; {} were not looked at.",
-                self.open_points
+                "Not proved: stopped by {reason}; {} of the {} chips of the grid were not looked at{}; {boxes} boxes hold the \
+                 others: {reasons}.",
+                self.open_points,
+                self.points,
+                self.left()
             ),
             None if self.gap > 0.0 => format!(
                 "Proved to within {:.3} %: {counts}; some schedules are not proved to the last \
@@ -66,6 +68,20 @@ impl Proved<'_> {
             ),
             None => format!("Proved: {counts}."),
         }
+    }
+}
+
+impl Proved<'_> {
+    /// What chips that were not looked at may reach, where that is known.
+    fn left(&self) -> String {
+        if self.gap >= 1.0 {
+            return String::new();
+        }
+        format!(
+            ", none of which takes less than {:.1} % of what the best so far takes, by the objective",
+            // Rounded down: it is a bound.
+            ((1.0 - self.gap) * 1000.0).floor() / 10.0
+        )
     }
 }
 
@@ -80,14 +96,15 @@ pub fn closed_by(closed: &[Closed<N_CHIP_KNOBS>]) -> BTreeMap<String, ClosedBy> 
     counts
 }
 
-/// What refuses the next value of every knob of a chip.
-pub fn bindings(grid: &ChipGrid, point: &ChipPoint) -> Vec<Binding> {
+/// What refuses the next value of every knob of a chip, which was proved to be the best or not.
+pub fn bindings(grid: &ChipGrid, point: &ChipPoint, proved: bool) -> Vec<Binding> {
     let each = CHIP_KNOBS.iter().enumerate().map(|(at, knob)| {
         let next = grid.values(at).get(usize::from(point[at]) + 1).copied();
         let by = if next.is_some() {
             let mut raised = *point;
             raised[at] += 1;
-            refused_by(grid, &grid.budget, &raised)
+            let unrefused = if proved { "nothing" } else { "unknown" };
+            refused_by(grid, &grid.budget, &raised).unwrap_or(unrefused)
         } else {
             "space"
         };
@@ -96,16 +113,15 @@ pub fn bindings(grid: &ChipGrid, point: &ChipPoint) -> Vec<Binding> {
     each.collect()
 }
 
-fn refused_by(grid: &ChipGrid, budget: &Budget, point: &ChipPoint) -> &'static str {
+fn refused_by(grid: &ChipGrid, budget: &Budget, point: &ChipPoint) -> Option<&'static str> {
     let chip = grid.chip(point).chip(&grid.technology);
-    match budget.check(&chip, &grid.technology) {
-        Ok(_) => "nothing",
-        Err(OverBudget::Edge { .. }) => "edge",
-        Err(OverBudget::Clock { .. }) => "clock",
-        Err(OverBudget::Tdp { .. }) => "tdp",
-        Err(OverBudget::Price { .. }) => "price",
-        Err(OverBudget::Area { .. } | OverBudget::Beyond) => "area",
-    }
+    Some(match budget.check(&chip, &grid.technology).err()? {
+        OverBudget::Edge { .. } => "edge",
+        OverBudget::Clock { .. } => "clock",
+        OverBudget::Tdp { .. } => "tdp",
+        OverBudget::Price { .. } => "price",
+        OverBudget::Area { .. } | OverBudget::Beyond => "area",
+    })
 }
 
 /// Why a chip wins: what it has that others lack, what refuses more, where its time goes.

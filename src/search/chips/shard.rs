@@ -30,6 +30,7 @@ use crate::search::boxes::BoxProblem;
 use crate::search::boxes::Kept;
 use crate::search::boxes::Value;
 use crate::search::boxes::Why;
+use crate::search::boxes::settle;
 use crate::search::boxes::walk_apart;
 use crate::strategy::Chosen;
 
@@ -243,10 +244,15 @@ impl JoinedChips {
         }
     }
 
+    /// What chips must be better than, where as many are kept as were asked for.
+    fn worst(&self, top: usize) -> Option<Value> {
+        let worst = self.kept.last_key_value().filter(|_| self.kept.len() == top);
+        worst.map(|(value, _)| *value)
+    }
+
     /// The first box that does not prove that what is kept is the best: it rests on something that no part keeps.
     pub fn unproved(&self, top: usize) -> Option<&ClosedChips> {
-        let worst = self.kept.last_key_value().filter(|_| self.kept.len() == top);
-        let worst = worst.map(|(value, _)| *value);
+        let worst = self.worst(top);
         let is_kept = |closed: &ClosedChips, value: &Value| {
             let kept = self.kept.get(value);
             kept.is_some_and(|(kept, _)| closed.region.contains(&kept.point))
@@ -263,7 +269,9 @@ impl JoinedChips {
     }
 
     /// As one walk of the whole grid.
-    pub fn into_walk(mut self) -> ChipWalk {
+    pub fn into_walk(mut self, top: usize) -> ChipWalk {
+        let worst = self.worst(top);
+        settle(&mut self.closed, worst);
         self.closed.sort_unstable_by_key(|closed| closed.region);
         let kept = self.kept.into_values().map(|(kept, _)| kept).collect();
         ChipWalk { kept, closed: self.closed, open: Vec::new() }

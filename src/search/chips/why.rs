@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::hardware::chip::Budget;
 use crate::hardware::chip::N_CHIP_KNOBS;
+use crate::hardware::technology::Technology;
 use crate::search::Judge;
 use crate::search::Objective;
 use crate::search::Observer;
@@ -88,8 +89,8 @@ pub struct BudgetStep {
 }
 
 impl BudgetStep {
-    /// All steps of a budget; a limit that there is not cannot be changed.
-    pub fn all(budget: &Budget) -> Vec<Self> {
+    /// All steps of a budget; a limit that there is not cannot be changed, and no die is larger than a reticle.
+    pub fn all(budget: &Budget, technology: &Technology) -> Vec<Self> {
         let limited = Limited::ALL.into_iter();
         let limited = limited.filter(|one| *one != Limited::Price || budget.price.is_some());
         let steps = |one: Limited| BUDGET_STEPS.into_iter().map(move |percent| (one, percent));
@@ -102,7 +103,9 @@ impl BudgetStep {
             .map(|(limited, percent)| {
                 let mut step = *budget;
                 match limited {
-                    Limited::Area => step.area = Area(changed(budget.area.0, percent)),
+                    Limited::Area => {
+                        step.area = Area(changed(budget.area.0, percent)).min(technology.reticle());
+                    }
                     Limited::Tdp => step.tdp = Power(changed(budget.tdp.0, percent)),
                     Limited::Price => {
                         step.price = budget.price.map(|price| Money(changed(price.0, percent)));
@@ -320,7 +323,8 @@ impl Around<'_> {
     }
 
     fn budgets(&self) -> Vec<(BudgetStep, Option<ChipWalk>)> {
-        let steps = BudgetStep::all(&self.problem.evaluator.setup.grid.budget).into_iter();
+        let grid = &self.problem.evaluator.setup.grid;
+        let steps = BudgetStep::all(&grid.budget, &grid.technology).into_iter();
         steps
             .map(|step| {
                 let other = WithBudget { objective: &self.problem, budget: step.budget };
@@ -384,6 +388,9 @@ impl Observer for Counting<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::request::RequestFile;
+    use crate::input::request::ready_chips;
+    use crate::input::source::no_files;
 
     #[test]
     fn every_other_objective_is_told_or_said_to_be_left_out() {
@@ -405,14 +412,18 @@ mod tests {
 
     #[test]
     fn each_limit_is_changed_alone() {
+        let file = RequestFile::read("[[model]]\nname = \"gpt2-xl\"\n", "request").unwrap();
+        let technology = ready_chips(&file, "request", &no_files).unwrap().grid.technology;
         let budget = Budget { area: Area(1000), tdp: Power(200), price: None };
-        let steps = BudgetStep::all(&budget);
+        let steps = BudgetStep::all(&budget, &technology);
         assert_eq!(steps.len(), 12);
         assert_eq!((steps[0].word(), steps[0].budget.area), ("area -20 %".into(), Area(800)));
         assert_eq!((steps[11].word(), steps[11].budget.tdp), ("tdp +20 %".into(), Power(240)));
         assert_eq!(steps[11].budget.area, budget.area);
+        let large = Budget { area: technology.reticle(), ..budget };
+        assert!(BudgetStep::all(&large, &technology)[3..6].iter().all(|step| step.budget == large));
         let priced = Budget { price: Some(Money(300)), ..budget };
-        let dearest = BudgetStep::all(&priced)[17];
+        let dearest = BudgetStep::all(&priced, &technology)[17];
         assert_eq!((dearest.budget.price, dearest.limit()), (Some(Money(360)), 3.6));
     }
 }

@@ -168,6 +168,11 @@ struct Lines {
 
 impl Lines {
     fn open(place: &Path) -> Result<Self, Refusal> {
+        let found =
+            std::fs::metadata(place).map_err(|reason| unreadable(place, &reason.to_string()))?;
+        if !found.is_file() {
+            return Err(unreadable(place, "it is no regular file"));
+        }
         let file = File::open(place).map_err(|reason| unreadable(place, &reason.to_string()))?;
         Ok(Self { place: place.to_owned(), reader: BufReader::new(file), number: 0 })
     }
@@ -311,10 +316,13 @@ impl Shards {
         if missing.is_empty() {
             return Ok(());
         }
+        let several = self.found.iter().any(|shard| shard.header.round != round);
         Err(Refusal::Options(format!(
-            "of {of} shards, {} missing: search with --shard {}/{of}{}",
+            "of {of} shards{}, {} missing: search with --shard {}/{of}{}{}",
+            if several { format!(" of --round {}", round.word()) } else { String::new() },
             listed(&missing),
             missing[0],
+            if several { format!(" --round {}", round.word()) } else { String::new() },
             if missing.len() > 1 { " and so on" } else { "" }
         )))
     }

@@ -1,7 +1,6 @@
 //! The answer of a whole space from the shards of its parts.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -22,7 +21,6 @@ use crate::search::Request;
 use crate::search::Setup;
 use crate::search::chips::CORNER;
 use crate::store::files;
-use crate::store::journal::Start;
 use crate::store::results;
 use crate::store::results::Shelf;
 
@@ -69,9 +67,7 @@ fn merge_designs(
     }
     shards.are_whole(RoundName::Together)?;
     let setup = setup_of(request, &files::name(&shards.found[0].place))?;
-    if shelf.start != Start::Over {
-        results::is_free(&shelf.directory.join("outcome.json"), &setup.request)?;
-    }
+    let _alone = shelf.held(&setup.request)?;
     let facts = Facts::of(shards, &setup)?;
     let found = answer(&setup, &facts, watcher, |listing, survey, boxes| {
         if survey.complete {
@@ -83,8 +79,6 @@ fn merge_designs(
     if found.outcome.proof.stopped_by.is_some() {
         return Ok(None);
     }
-    let unwritable = |reason| Refusal::Unwritable { place: files::name(shelf.directory), reason };
-    fs::create_dir_all(shelf.directory).map_err(unwritable)?;
     results::write(shelf.directory, &found)?;
     Ok(Some(found))
 }

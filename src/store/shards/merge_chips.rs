@@ -4,7 +4,6 @@
 //! some shard keeps, which is evaluated again. What no shard was asked for is searched here.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use super::RoundName;
 use super::chips::BEGIN;
@@ -27,7 +26,10 @@ use crate::hardware::chip::N_CHIP_KNOBS;
 use crate::input::request::chip_setup_of;
 use crate::search::Request;
 use crate::search::boxes::BoxProblem;
+use crate::search::boxes::Corner;
 use crate::search::boxes::Evaluation;
+use crate::search::boxes::Why;
+use crate::search::boxes::trimmed;
 use crate::search::chips::Aim;
 use crate::search::chips::ByObjective;
 use crate::search::chips::ChipEvaluator;
@@ -44,7 +46,6 @@ use crate::search::chips::conclude;
 use crate::search::chips::judge_of;
 use crate::search::chips::nearly_as_good;
 use crate::store::files;
-use crate::store::journal::Start;
 use crate::store::results;
 use crate::store::results::Shelf;
 use crate::strategy::Chosen;
@@ -70,9 +71,7 @@ pub fn merge(
         shards.are_whole(RoundName::Near)?;
     }
     let setup = chip_setup_of(request, &files::name(&shards.found[0].place))?;
-    if shelf.start != Start::Over {
-        results::is_free(&shelf.directory.join("outcome.json"), &setup.request)?;
-    }
+    let _alone = shelf.held(&setup.request)?;
     let joined = Joined::read(shards, &setup)?;
     let evaluator = evaluator(&setup, &joined.facts)?;
     let mut proved =
@@ -91,8 +90,6 @@ pub fn merge(
     }
     // What is written holds all that is told: of millions of boxes one copy is enough.
     drop((survey, evaluator));
-    let unwritable = |reason| Refusal::Unwritable { place: files::name(shelf.directory), reason };
-    fs::create_dir_all(shelf.directory).map_err(unwritable)?;
     results::write_chips(shelf.directory, &found.json(), found.boxes.as_bytes())?;
     Ok(Some(found))
 }
@@ -269,12 +266,31 @@ impl Proved<'_> {
                 return Err(odd(&self.shards.found[*from], &what));
             }
         }
+        if let Some(closed) = joined.closed.iter().find(|closed| !holds(problem, closed)) {
+            return Err(odd(
+                self.shard_of(closed),
+                "one of its boxes is not closed by what it says",
+            ));
+        }
+        // What rests on corners is believed as facts are: some are found again.
+        let nothing: Vec<&ClosedChips> =
+            joined.closed.iter().filter(|closed| closed.why == Why::CornerNothing).collect();
+        let sample = nothing.iter().step_by(nothing.len().div_ceil(SAMPLE).max(1));
+        for closed in sample {
+            let inner = trimmed(problem, &closed.region);
+            if inner.is_some_and(|inner| problem.corner(&[inner], None) != Corner::Nothing) {
+                return Err(odd(
+                    self.shard_of(closed),
+                    "it says that nothing fits where something may",
+                ));
+            }
+        }
         let (top, _) = size_of(aim, self.evaluator.setup);
         if let Some(closed) = joined.unproved(top) {
             let what = "one of its boxes rests on a better chip than any shard keeps";
             return Err(odd(self.shard_of(closed), what));
         }
-        Ok(joined.into_walk())
+        Ok(joined.into_walk(top))
     }
 
     /// The shard that closed a box.
@@ -284,6 +300,25 @@ impl Proved<'_> {
             shard.part.boxes(grid).iter().any(|region| region.contains(&closed.region.lo))
         };
         self.shards.found.iter().find(holds).unwrap_or(&self.shards.found[0])
+    }
+}
+
+/// Boxes in which nothing is said to fit that are looked at again.
+const SAMPLE: usize = 16;
+
+/// Whether a box is closed by what it says, as far as no chip need be evaluated for it.
+fn holds<P: BoxProblem<N_CHIP_KNOBS>>(problem: &P, closed: &ClosedChips) -> bool {
+    let inner = || trimmed(problem, &closed.region);
+    match closed.why {
+        Why::OverBudget => inner().is_none(),
+        Why::NothingFits => inner().is_none_or(|inner| problem.bound(&inner).is_none()),
+        Why::Bound(value) => {
+            let bound = inner().and_then(|inner| problem.bound(&inner));
+            bound.is_none_or(|bound| bound >= value)
+        }
+        Why::Corner(_) | Why::CornerNothing | Why::Evaluated(_) | Why::Beaten(_) | Why::Nothing => {
+            true
+        }
     }
 }
 

@@ -257,8 +257,7 @@ impl Boxes<'_> {
             }
             Why::Beaten(value) => {
                 require(is_point, row.claim("why"), "a design", "a box of several, or no design")?;
-                not_better(value)?;
-                above(value)
+                not_better(value)
             }
             Why::Nothing => {
                 require(is_point, row.claim("why"), "a design", "a box of several, or no design")?;
