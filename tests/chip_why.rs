@@ -22,6 +22,9 @@ use phaze::search::chips::ChipSetup;
 use phaze::search::chips::WithBudget;
 use phaze::search::chips::judge;
 use phaze::search::chips::nearly_as_good_as;
+use phaze::units::Area;
+use phaze::units::Money;
+use phaze::units::Power;
 
 /// A few hundred chips.
 const KNOBS: &str = "tensor_cores = [6, 16, 24, 40]\nwidth = 128\ndepth = 128\n\
@@ -137,4 +140,20 @@ fn lies_about_what_is_told_around_a_winner_are_found() {
             "{word}"
         );
     }
+}
+
+#[test]
+fn each_limit_is_changed_alone() {
+    let technology = setup("", "").grid.technology;
+    let budget = Budget { area: Area(1000), tdp: Power(200), price: None };
+    let steps = BudgetStep::all(&budget, &technology);
+    assert_eq!(steps.len(), 12);
+    assert_eq!((steps[0].word(), steps[0].budget.area), ("area -20 %".into(), Area(800)));
+    assert_eq!((steps[11].word(), steps[11].budget.tdp), ("tdp +20 %".into(), Power(240)));
+    assert_eq!(steps[11].budget.area, budget.area);
+    let large = Budget { area: technology.reticle(), ..budget };
+    assert!(BudgetStep::all(&large, &technology)[3..6].iter().all(|step| step.budget == large));
+    let priced = Budget { price: Some(Money(300)), ..budget };
+    let dearest = BudgetStep::all(&priced, &technology)[17];
+    assert_eq!((dearest.budget.price, dearest.limit()), (Some(Money(360)), 3.6));
 }

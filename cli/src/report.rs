@@ -63,6 +63,12 @@ impl Args {
 
 /// Draws a result directory on standard output.
 pub fn plot(directory: &Path) -> Result<(), Refusal> {
+    if !directory.join("designs.csv").exists() && directory.join("boxes.csv").exists() {
+        return Err(Refusal::Options(format!(
+            "{}: is a result over chips, which has no plot in text; leave --plot out for its page",
+            files::name(directory)
+        )));
+    }
     let saved = results::read(directory)?;
     let mut out = std::io::stdout().lock();
     plot::write(&saved, &mut out)?;

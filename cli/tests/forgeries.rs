@@ -23,7 +23,7 @@ const SMALL: [&str; 18] = [
     "1,2",
     "--fix",
     "depth=64",
-    "--fix",
+    "--space",
     "glb_mib=16,32",
     "--space",
     "vector_cores=1..256",
@@ -865,7 +865,7 @@ fn energy_published_rules_and_nodes_are_judged_too() {
 #[test]
 fn virtual_stages_and_rules_of_a_framework_are_judged_too() {
     let small = ["--model", "bert-large", "--fix", "width=64", "--fix", "tensor_cores=64"];
-    let chunks = ["--hbm", "32", "--fix", "vector_cores=16,64", "--devices", "8"];
+    let chunks = ["--hbm", "32", "--space", "vector_cores=16,64", "--devices", "8"];
     let chunks = [&small[..], &["--global-batch", "16", "--fix", "depth=64"], &chunks].concat();
     let chunks = real("chunks", CHUNKS, &chunks);
     let lies: &[Lie] = &[

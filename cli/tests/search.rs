@@ -153,7 +153,7 @@ fn bad_requests_are_refused_with_the_reason_and_leave_nothing() {
 fn chips_that_cannot_be_are_refused_with_what_would_do() {
     let out = directory("no-chip");
     let path = out.display().to_string();
-    let cases: [(&[&str], &str); 25] = [
+    let cases: [(&[&str], &str); 31] = [
         (&["--max-area", "30"], "of the smallest one the die has"),
         (&["--tdp", "3"], "of the smallest one the design power is"),
         (&["--max-price", "10"], "W and"),
@@ -170,7 +170,16 @@ fn chips_that_cannot_be_are_refused_with_what_would_do() {
         (&["--years", "-1"], "`chip.years = -1` is out of range"),
         (&["--volume", "-1"], "`chip.volume = -1` is out of range"),
         (&["--margin", "1.5"], "`chip.margin = 1.5` is out of range"),
-        (&["--space", "clock=3..4"], "holds no value of the knob; the knob has 900"),
+        (&["--space", "clock=3..4"], "holds no value of the knob; the knob has 0.9"),
+        (&["--space", "clock=1.8..1.4"], "ends before it begins"),
+        (
+            &["--space", "clock=1.4", "--space", "clock_mhz=1500"],
+            "sets the knob that `space.clock` sets",
+        ),
+        (&["--fix", "clock=1.4,1.5"], "fixes a knob to one value"),
+        (&["--hbm", "32", "--fix", "clock=1.4"], "is a knob of the published space"),
+        (&["--published", "--fix", "clock=1.4"], "is a knob of chips"),
+        (&["--model", "llama3-8b@1024", "--seq", "2048"], "say the same; give one of them"),
         (&["--space", "stakcs=4"], "(did you mean `stacks`?)"),
         (&["--precision", "fp9"], "unknown precision `fp9`; known are bf16, fp8"),
         (

@@ -143,18 +143,33 @@ fn axes(vary: &Table, file: &str) -> Result<Vec<Axis>, InputError> {
     if axes.is_empty() {
         return Err(wrong("vary".into(), "nothing", "varies nothing"));
     }
-    for axis in &axes {
+    for (at, axis) in axes.iter().enumerate() {
         let field = || format!("vary.{}", axis.key);
+        if axes[..at].iter().any(|other| other.key == axis.key) {
+            return Err(wrong(field(), "two lists", "is there twice"));
+        }
         if axis.values.is_empty() {
             return Err(wrong(field(), "[]", "has no value"));
         }
         for (at, value) in axis.values.iter().enumerate() {
-            if axis.values[..at].contains(value) {
+            if axis.values[..at].iter().any(|other| alike(other, value)) {
                 return Err(wrong(field(), &shown(value), "is there twice"));
             }
         }
     }
     Ok(axes)
+}
+
+/// Whether two values ask for the same.
+fn alike(one: &Value, other: &Value) -> bool {
+    let number = |value: &Value| match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        _ => None,
+    };
+    number(one)
+        .zip(number(other))
+        .map_or_else(|| shown(one) == shown(other), |(one, other)| one.total_cmp(&other).is_eq())
 }
 
 /// Every list in a table, under its dotted key; a single value is a list of one.
@@ -224,6 +239,9 @@ fn request_of(keys: &Table, file: &str) -> Result<RequestFile, InputError> {
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => source::printable(text),
+        Value::Table(entry) if entry.contains_key("from") && entry.contains_key("to") => {
+            format!("{}..{}", shown(&entry["from"]), shown(&entry["to"]))
+        }
         Value::Table(entry) => {
             let name = entry.get("name").map(shown).unwrap_or_default();
             let rest = entry.iter().filter(|(key, _)| *key != "name");

@@ -101,7 +101,7 @@ fn budget(under: &UnderBudget, out: &mut dyn Write) -> io::Result<()> {
     let chip = match (&under.entry, under.ratio) {
         (Some(entry), _) => chip_line(&entry.chip),
         (None, Some(_)) => "the same chip".to_owned(),
-        (None, None) => "nothing fits".to_owned(),
+        (None, None) => "no chip within it trains this".to_owned(),
     };
     let ratio = under.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.4}"));
     writeln!(out, "  {head:<14}{limit:>10}{ratio:>9}  {chip}")

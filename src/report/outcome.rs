@@ -172,6 +172,10 @@ pub(super) fn plan(
         percent(result.mfu_requested_devices),
         grouped(devices)
     )?;
+    if result.mfu > 1.0 {
+        let note = "operations are counted with those that a causal mask hides, which this chip need not do";
+        writeln!(out, "  {:<16}{note}", "")?;
+    }
     writeln!(
         out,
         "  {:<16}{} per token, {} per device on average (static and network power assumed)\n",

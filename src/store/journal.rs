@@ -166,12 +166,15 @@ pub(super) fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The file by which whoever writes into a directory keeps others out.
+pub(super) const LOCK: &str = ".lock";
+
 /// Keeps everybody else from writing results into a directory, which must exist, as long as it is held.
 ///
 /// # Errors
 /// That somebody is writing there.
 pub(super) fn lock(directory: &Path) -> Result<File, Refusal> {
-    let path = directory.join(".lock");
+    let path = directory.join(LOCK);
     files::is_no_link(&path)?;
     let place = files::name(&path);
     let file = File::create(&path)

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::files;
 use super::journal::Journal;
+use super::journal::LOCK;
 use super::journal::Start;
 use super::journal::lock;
 use crate::ask::Refusal;
@@ -48,6 +49,22 @@ pub struct Shelf<'a> {
     /// What computes, as [`fingerprint`](super::journal::fingerprint) tells it: facts of another
     /// program are not believed.
     pub program: &'a str,
+}
+
+/// A directory in which nobody else writes results; where no result came of it, it is left as it was found.
+pub(super) struct Held {
+    directory: PathBuf,
+    _lock: fs::File,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if fs::symlink_metadata(self.directory.join("outcome.json")).is_err() {
+            let _ = fs::remove_file(self.directory.join(LOCK));
+            // Only where it is empty.
+            let _ = fs::remove_dir(&self.directory);
+        }
+    }
 }
 
 /// The directory of a request where nobody says.
@@ -108,9 +125,9 @@ impl Shelf<'_> {
     ///
     /// # Errors
     /// That it holds something else, cannot be written, or that somebody is writing there.
-    pub(super) fn held(&self, request: &impl Serialize) -> Result<fs::File, Refusal> {
+    pub(super) fn held(&self, request: &impl Serialize) -> Result<Held, Refusal> {
         self.made_free(request)?;
-        lock(self.directory)
+        Ok(Held { directory: self.directory.to_owned(), _lock: lock(self.directory)? })
     }
 
     /// The journal of a search into the directory, which must not hold the result of another one.

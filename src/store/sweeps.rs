@@ -39,6 +39,12 @@ enum ReadyRequest {
     Nothing(String),
 }
 
+impl ReadyRequest {
+    fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing(_))
+    }
+}
+
 /// A sweep of which every request is ready, and where it is kept.
 pub struct ReadySweep {
     /// What its author calls it.
@@ -66,6 +72,7 @@ impl ReadySweep {
     /// # Errors
     /// What cannot be read, is not known, or makes no sense.
     pub fn of(name: String, sweep: Sweep, out: PathBuf, read: &Reader) -> Result<Self, Refusal> {
+        let mut unsearched = None;
         let points = sweep.points.iter();
         let setups: Result<Vec<ReadyRequest>, Refusal> = points
             .map(|SweepPoint { request, name, .. }| {
@@ -76,18 +83,30 @@ impl ReadySweep {
                         .map(|setup| ReadyRequest::Chips(Box::new(setup))),
                 };
                 // A budget that nothing keeps is one of the answers of a sweep over budgets.
-                match made {
+                let reason = match &made {
                     Err(InputError::Senseless {
                         reason: reason @ Senseless::NoDesign(_), ..
-                    }) => Ok(ReadyRequest::Nothing(reason.to_string())),
+                    }) => Some(reason.to_string()),
                     Err(InputError::NoChip { reason: reason @ NoChip::Budget { .. }, .. }) => {
-                        Ok(ReadyRequest::Nothing(reason.to_string()))
+                        Some(reason.to_string())
                     }
-                    made => Ok(made?),
+                    _ => None,
+                };
+                match (made, reason) {
+                    (Err(error), Some(reason)) => {
+                        unsearched.get_or_insert(error);
+                        Ok(ReadyRequest::Nothing(reason))
+                    }
+                    (made, _) => Ok(made?),
                 }
             })
             .collect();
-        Ok(Self { name, setups: setups?, sweep, out })
+        let setups = setups?;
+        match unsearched {
+            // Where nothing at all is to be searched, something else is wrong.
+            Some(error) if setups.iter().all(ReadyRequest::is_nothing) => Err(error.into()),
+            _ => Ok(Self { name, sweep, setups, out }),
+        }
     }
 
     /// How many searches there are.
@@ -139,7 +158,15 @@ impl ReadySweep {
     /// That its folder holds the answer of another request.
     pub fn is_done(&self, number: usize) -> Result<bool, Refusal> {
         let found = self.answer(number)?;
-        Ok(found.is_some_and(|outcome| outcome["proof"]["complete"] == true))
+        let certificate = match &self.setups[number] {
+            ReadyRequest::Designs(_) => Some("designs.csv"),
+            ReadyRequest::Chips(_) => Some("boxes.csv"),
+            ReadyRequest::Nothing(_) => None,
+        };
+        // Without its certificate nobody could check an answer.
+        let directory = self.out.join(self.folder(number));
+        let is_whole = certificate.is_none_or(|name| directory.join(name).is_file());
+        Ok(is_whole && found.is_some_and(|outcome| outcome["proof"]["complete"] == true))
     }
 
     /// What a table tells of the answer of a search, where it is there.

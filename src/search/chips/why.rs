@@ -388,9 +388,6 @@ impl Observer for Counting<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::request::RequestFile;
-    use crate::input::request::ready_chips;
-    use crate::input::source::no_files;
 
     #[test]
     fn every_other_objective_is_told_or_said_to_be_left_out() {
@@ -408,22 +405,5 @@ mod tests {
         assert_eq!(one.objectives, [energy]);
         assert_eq!(left_out(energy, 2).len(), 1);
         assert_eq!(left_out(Objective::CostPerToken, 2).len(), 2);
-    }
-
-    #[test]
-    fn each_limit_is_changed_alone() {
-        let file = RequestFile::read("[[model]]\nname = \"gpt2-xl\"\n", "request").unwrap();
-        let technology = ready_chips(&file, "request", &no_files).unwrap().grid.technology;
-        let budget = Budget { area: Area(1000), tdp: Power(200), price: None };
-        let steps = BudgetStep::all(&budget, &technology);
-        assert_eq!(steps.len(), 12);
-        assert_eq!((steps[0].word(), steps[0].budget.area), ("area -20 %".into(), Area(800)));
-        assert_eq!((steps[11].word(), steps[11].budget.tdp), ("tdp +20 %".into(), Power(240)));
-        assert_eq!(steps[11].budget.area, budget.area);
-        let large = Budget { area: technology.reticle(), ..budget };
-        assert!(BudgetStep::all(&large, &technology)[3..6].iter().all(|step| step.budget == large));
-        let priced = Budget { price: Some(Money(300)), ..budget };
-        let dearest = BudgetStep::all(&priced, &technology)[17];
-        assert_eq!((dearest.budget.price, dearest.limit()), (Some(Money(360)), 3.6));
     }
 }
