@@ -54,6 +54,18 @@ test("bars, curves, baselines and near-winners say what the outcome says", async
   assert.ok(await page.locator("#proof table").isVisible());
 });
 
+test("every part has a colour, and none of a whole share one", async () => {
+  const { page } = await open(browser, join(found.folder, "report.html"));
+  const wholes = await page
+    .locator("ul.keys")
+    .evaluateAll((lists) => lists.map((list) => [...list.querySelectorAll("i")].map((key) => key.style.background)));
+  assert.equal(wholes.length, 1 + 4 + 1);
+  for (const colours of wholes) {
+    assert.equal(new Set(colours).size, colours.length, `${colours}`);
+    assert.ok(!colours.includes("var(--muted)"), `${colours}`);
+  }
+});
+
 test("bars beside the winner are as long as the baselines are good", async () => {
   const { page } = await open(browser, join(found.folder, "report.html"));
   const ratios = found.outcome.baselines.map((one) => one.winner_is?.by_objective).filter((ratio) => ratio > 0);

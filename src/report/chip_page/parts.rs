@@ -78,37 +78,3 @@ pub(super) fn bar(parts: &[Part], total: f64, limit: Option<f64>, unit: &str) ->
     svg.push_str("</svg>");
     svg
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::input::request::RequestFile;
-    use crate::input::request::ready_chips;
-    use crate::input::source::no_files;
-    use crate::search::chips::chip_facts;
-    use crate::strategy::result::Breakdown;
-
-    #[test]
-    fn every_part_has_a_colour_and_none_of_a_whole_share_one() {
-        let file = RequestFile::read("[[model]]\nname = \"gpt2-xl\"\n", "request").unwrap();
-        let setup = ready_chips(&file, "request", &no_files).unwrap();
-        let middle = setup.grid.lens().map(|len| len / 2);
-        let chip = chip_facts(&setup, &middle).unwrap();
-        let names = |parts: &[Part]| parts.iter().map(|part| part.what.clone()).collect();
-        let time = Breakdown::default().parts().map(|(what, _)| what.to_owned());
-        let wholes: [Vec<String>; 5] = [
-            names(&chip.die),
-            names(&chip.power),
-            names(&chip.cost),
-            names(&chip.ownership),
-            time.to_vec(),
-        ];
-        for whole in wholes {
-            let mut colours: Vec<String> = whole.iter().map(|what| colour(what)).collect();
-            assert!(!colours.contains(&"var(--muted)".to_owned()), "{whole:?}");
-            colours.sort_unstable();
-            colours.dedup();
-            assert_eq!(colours.len(), whole.len(), "{whole:?}");
-        }
-    }
-}
