@@ -245,6 +245,26 @@ fn shards_of_chips_that_do_not_belong_together_or_lie_are_refused() {
         Some(line)
     };
     lie(&rests, "rests on a better chip than any shard keeps");
+    // Boxes that are closed by what nobody need evaluate.
+    for why in ["over_budget", "nothing_fits"] {
+        let closed = |line: &str| {
+            let Some(rest) = line.strip_prefix("box\t") else { return Some(line.to_owned()) };
+            let mut told: Value = serde_json::from_str(rest).unwrap();
+            (told[1], told[2]) = (Value::from(why), Value::Null);
+            Some(format!("box\t{told}"))
+        };
+        lie(&closed, "is not closed by what it says");
+    }
+    let raised = |line: &str| {
+        let Some(rest) = line.strip_prefix("box\t") else { return Some(line.to_owned()) };
+        let mut told: Value = serde_json::from_str(rest).unwrap();
+        if told[1] == "bound" {
+            told[2][0] = Value::from(told[2][0].as_u64().unwrap() * 2);
+        }
+        Some(format!("box\t{told}"))
+    };
+    assert!(intact.contains("\"bound\""), "no box is closed by a bound");
+    lie(&raised, "is not closed by what it says");
     // Every way to train is said to take a tenth, by all who know of it.
     let faster = |line: &str| match line.split_once("\"time\":") {
         Some((before, after)) if line.contains("chosen") => {
