@@ -88,8 +88,9 @@ pub fn search(setup: &Setup, shelf: &Shelf, watcher: &dyn Watcher) -> Result<Sea
         Ok(())
     })?;
     write(directory, &found)?;
-    let proved = found.outcome.proof.complete;
-    if !found.interrupted && (proved || shelf.start != Start::Resume) {
+    // Who goes on with a search may go on once more where a time limit ended it.
+    let ended = found.outcome.proof.stopped_by.is_none();
+    if !found.interrupted && (ended || shelf.start != Start::Resume) {
         journal.forget()?;
     }
     Ok(found)
@@ -110,10 +111,9 @@ pub fn search_chips(
     let found = chips::answer(setup, (&journal, journal.recalls(), &place), watcher)?;
     journal.healthy()?;
     write_chips(directory, &found.json(), found.boxes.as_bytes())?;
-    // Who goes on with a search may go on once more where a time limit ended it.
     let outcome = &found.outcome;
-    let proved = outcome.proof.stopped_by.is_none() && outcome.comparisons_stopped_by.is_none();
-    if !found.interrupted && (proved || shelf.start != Start::Resume) {
+    let ended = outcome.proof.stopped_by.is_none() && outcome.comparisons_stopped_by.is_none();
+    if !found.interrupted && (ended || shelf.start != Start::Resume) {
         journal.forget()?;
     }
     Ok(found)
