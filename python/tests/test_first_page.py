@@ -18,7 +18,8 @@ def test_a_chip_is_searched_looked_at_kept_and_checked(tmp_path: pathlib.Path, c
     assert capsys.readouterr().err
     assert r.winner is not None and r.over_chips and r.request.space.max_area_nm2 == 600 * 10**12
     assert r.winner.design.tensor_cores >= 1 and r.winner.design.die_mm2 <= 600 and r.winner.strategy
-    assert r.proof.complete or r.proof.gap > 0
+    # The time may also end what is told besides, when the winner is proved already.
+    assert r.proof.complete or r.proof.stopped_by == "the time limit"
     assert "<svg" in r._repr_html_() and "mm²" in str(r) and repr(r).startswith("SearchResult(llama3-8b")
     assert len(r.designs) > 0 and len(r.designs.to_pandas()) == len(r.designs)
     r.save(tmp_path / "results/x")

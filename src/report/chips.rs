@@ -71,7 +71,7 @@ pub fn text(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "{}",
-        if outcome.proof.complete { "The best chip" } else { "The best chip so far" }
+        if outcome.proof.settles_the_winner() { "The best chip" } else { "The best chip so far" }
     )?;
     chip(&winner.chip, outcome.request.space.precision, out)?;
     takes(outcome, &winner.chip, out)?;
@@ -84,7 +84,11 @@ pub fn text(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "By the objective it is worth {worth}.\n")?;
     baselines(outcome, out)?;
     if let Some(why) = &outcome.why_it_wins {
-        writeln!(out, "{}", if outcome.proof.complete { "Why it wins" } else { "Why it leads" })?;
+        writeln!(
+            out,
+            "{}",
+            if outcome.proof.settles_the_winner() { "Why it wins" } else { "Why it leads" }
+        )?;
         for line in wrapped(&sentence(why), 98).lines() {
             writeln!(out, "  {line}")?;
         }

@@ -597,7 +597,7 @@ impl Judging<'_> {
         equal(
             "binds",
             &outcome.binds,
-            &sentences::bindings(&setup.grid, &point, outcome.proof.complete),
+            &sentences::bindings(&setup.grid, &point, outcome.proof.settles_the_winner()),
         )?;
         equal("limited_by", &outcome.limited_by, &limits(winner))?;
         let about = (outcome.binds.as_slice(), outcome.limited_by.as_slice());

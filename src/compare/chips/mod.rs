@@ -80,7 +80,7 @@ pub fn chip_outcome(
     let names: Vec<&str> = setup.request.models.iter().map(|model| model.name.as_str()).collect();
     let proof = proof(evaluator, survey, stopped_by);
     let binds = kept.first().map_or_else(Vec::new, |kept| {
-        sentences::bindings(&setup.grid, &kept.point, proof.complete)
+        sentences::bindings(&setup.grid, &kept.point, proof.settles_the_winner())
     });
     ChipOutcome {
         schema: ChipOutcome::SCHEMA.into(),

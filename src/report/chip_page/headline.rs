@@ -42,8 +42,11 @@ pub fn section(outcome: &ChipOutcome, winner: &ChipEntry, out: &mut dyn Write) -
     beside(outcome, out)?;
     writeln!(out, "</div>")?;
     let proof = &outcome.proof;
-    let (class, word) =
-        if proof.complete { ("proved", "Proved") } else { ("proved open", "Not proved") };
+    let (class, word) = if proof.settles_the_winner() {
+        ("proved", "Proved")
+    } else {
+        ("proved open", "Not proved")
+    };
     writeln!(
         out,
         "<p class=\"{class}\"><b>{word}</b>: {} boxes tile the {} chips of the grid. <a href=\"#proof\">See how</a></p>\
@@ -92,7 +95,11 @@ fn in_words(chip: &ChipFacts) -> String {
 
 /// What it is worth, and how it compares with the first chip of each kind.
 fn lead(outcome: &ChipOutcome, winner: &ChipEntry) -> String {
-    let proved = if outcome.proof.complete { "proved to be the best" } else { "the best so far" };
+    let proved = if outcome.proof.settles_the_winner() {
+        "proved to be the best"
+    } else {
+        "the best so far"
+    };
     let worth = value(outcome.request.objective, outcome.models.len(), winner.value);
     let chosen = outcome.baselines.iter().find_map(|one| Some((one, ratio(one)?)));
     let part = outcome.baselines.iter().filter(|one| one.part.is_some());

@@ -163,7 +163,7 @@ fn why(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "<section id=\"why\"><h2>{}</h2>",
-        if outcome.proof.complete { "Why it wins" } else { "Why it leads" }
+        if outcome.proof.settles_the_winner() { "Why it wins" } else { "Why it leads" }
     )?;
     if let Some(why) = &outcome.why_it_wins {
         writeln!(out, "<p>{}</p>", text(&sentence(why)))?;

@@ -377,6 +377,13 @@ pub struct BoxProof {
     pub gap: f64,
 }
 
+impl BoxProof {
+    /// Whether the winner is proved to be the best, though what is told besides it may have been cut short.
+    pub fn settles_the_winner(&self) -> bool {
+        self.open_points == 0 && self.gap <= 0.0
+    }
+}
+
 /// How much of a grid was closed by one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
