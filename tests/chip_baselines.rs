@@ -114,7 +114,7 @@ type Lie = fn(&mut ChipOutcome);
 #[test]
 fn lies_about_baselines_are_found() {
     let SearchedChips { outcome, boxes, .. } = searched(&setup(&["bert-large"], "", ""));
-    let lies: [(&str, Lie); 13] = [
+    let lies: [(&str, Lie); 15] = [
         ("another reason to win", |o| o.why_it_wins.as_mut().unwrap().push('!')),
         ("one is left out", |o| drop(o.baselines.pop())),
         ("another name", |o| o.baselines[0].name.push('!')),
@@ -140,6 +140,18 @@ fn lies_about_baselines_are_found() {
             o.baselines[3].part = None;
             o.baselines[3].winner_is = None;
             o.baselines[3].reason = Some("no placement fits".into());
+        }),
+        ("a cap that there is not rules plans out", |o| {
+            o.baselines[2].entry = None;
+            o.baselines[2].winner_is = None;
+            o.baselines[2].reason = Some("no placement fits that keeps the cap of power".into());
+        }),
+        ("operators draw more than a cap that there is not", |o| {
+            o.baselines[0].entry = None;
+            o.baselines[0].winner_is = None;
+            let reason =
+                "operators alone draw more than the cap of power on every chip that is allowed";
+            o.baselines[0].reason = Some(reason.into());
         }),
         ("what was not stopped was", |o| {
             o.baselines[0].entry = None;

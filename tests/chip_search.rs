@@ -197,21 +197,30 @@ fn several_models_are_joined_and_each_alone_is_proved() {
 
 #[test]
 fn answers_hold_where_links_are_slow_and_the_best_plans_use_few_devices() {
-    for network in ["flat", "torus"] {
+    let mut bounds = 0;
+    let (flat, nodes) = ("network = \"flat\"", "devices_per_node = 5\nbetween_gb_per_s = 5");
+    for (network, search) in [
+        (flat, ""),
+        ("network = \"torus\"", ""),
+        (nodes, ""),
+        (nodes, "objective = \"cost-per-token\""),
+        (flat, "objective = \"energy-per-token\""),
+        (flat, "power_cap_w = 150.0"),
+    ] {
         let text = format!(
             "[[model]]\nname = \"bert-large\"\n[job]\ndevices = 64\nglobal_batch = 64\n\
-             [chip]\nnetwork = \"{network}\"\n[space]\ntensor_cores = [64, 128]\nwidth = [32, 128]\n\
+             [chip]\n{network}\n[space]\ntensor_cores = [64, 128]\nwidth = [32, 128]\n\
              depth = 32\nvector_cores = 64\nvector_width = 128\nglb_mib = 32\nglb_bytes_per_cycle = 8192\n\
-             clock = 1.0\nstacks = [3, 4]\nlinks = [5, 25, 400]\n"
+             clock = 1.0\nstacks = [3, 4]\nlinks = [5, 25, 400]\n[search]\n{search}\n"
         );
         let file = RequestFile::read(&text, "test").unwrap();
         let setup = ready_chips(&file, "test", &no_files).unwrap();
         let (outcome, boxes, kept, all) = searched(&setup);
         assert_eq!(kept[0], all[0]);
-        let bounds = boxes.lines().filter(|line| line.starts_with("objective,bound,"));
-        assert!(bounds.count() > 0, "no bound is judged");
-        verdict(&outcome, &boxes).unwrap_or_else(|lie| panic!("{network}: {lie}"));
+        bounds += boxes.lines().filter(|line| line.starts_with("objective,bound,")).count();
+        verdict(&outcome, &boxes).unwrap_or_else(|lie| panic!("{network} {search}: {lie}"));
     }
+    assert!(bounds > 6, "few bounds are judged");
 }
 
 /// What a lie does to what is told.

@@ -126,9 +126,8 @@ fn in_yaml(path: &Path) -> String {
 fn kubernetes_size(size: &str) -> String {
     let number = size.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit = size[number.len()..].chars().next().map(|unit| unit.to_ascii_uppercase());
-    // Slurm counts in MiB where nothing else is said; Kubernetes has a small k.
+    // Slurm counts in MiB where nothing else is said.
     match unit {
-        Some('K') => format!("{number}Ki"),
         Some(unit) => format!("{number}{unit}i"),
         None => format!("{number}Mi"),
     }

@@ -42,18 +42,20 @@ pub fn section(outcome: &ChipOutcome, winner: &ChipEntry, out: &mut dyn Write) -
     beside(outcome, out)?;
     writeln!(out, "</div>")?;
     let proof = &outcome.proof;
-    let (class, word) = if proof.settles_the_winner() {
-        ("proved", "Proved")
+    let points = grouped(proof.points);
+    let (class, said) = if proof.settles_the_winner() {
+        let boxes = grouped(proof.certificate_entries as u64);
+        ("proved", format!("<b>Proved</b>: {boxes} boxes tile the {points} chips of the grid."))
     } else {
-        ("proved open", "Not proved")
+        let open = grouped(proof.open_points);
+        (
+            "proved open",
+            format!(
+                "<b>Not proved</b>: {open} of the {points} chips of the grid were not looked at."
+            ),
+        )
     };
-    writeln!(
-        out,
-        "<p class=\"{class}\"><b>{word}</b>: {} boxes tile the {} chips of the grid. <a href=\"#proof\">See how</a></p>\
-         </section>",
-        grouped(proof.certificate_entries as u64),
-        grouped(proof.points)
-    )
+    writeln!(out, "<p class=\"{class}\">{said} <a href=\"#proof\">See how</a></p></section>")
 }
 
 fn asked(outcome: &ChipOutcome, out: &mut dyn Write) -> io::Result<()> {

@@ -45,6 +45,6 @@ pub use shrink::trimmed;
 pub use walk::BoxPeers;
 pub use walk::BoxWalk;
 pub use walk::Kept;
-pub use walk::settle;
+pub use walk::rest_on;
 pub use walk::walk;
 pub use walk::walk_apart;

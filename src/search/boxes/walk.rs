@@ -222,7 +222,7 @@ pub fn walk_apart<const N: usize, P: BoxProblem<N>>(
         observer.evaluated(what, heap.len());
     }
     let kept = best.all();
-    settle(&mut closed, best.worst());
+    rest_on(&mut closed, best.worst());
     closed.sort_unstable_by_key(|closed| closed.region);
     let each = heap.into_iter().flat_map(|open| {
         let Open { least, boxes, .. } = open;
@@ -235,7 +235,7 @@ pub fn walk_apart<const N: usize, P: BoxProblem<N>>(
 }
 
 /// What was closed because it is not better than something that was kept then is not better than what is kept now.
-pub fn settle<const N: usize>(closed: &mut [Closed<N>], worst: Option<Value>) {
+pub fn rest_on<const N: usize>(closed: &mut [Closed<N>], worst: Option<Value>) {
     let Some(worst) = worst else { return };
     for Closed { why, .. } in closed {
         if let Why::Corner(value) | Why::Beaten(value) = why {

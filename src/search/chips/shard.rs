@@ -30,7 +30,7 @@ use crate::search::boxes::BoxProblem;
 use crate::search::boxes::Kept;
 use crate::search::boxes::Value;
 use crate::search::boxes::Why;
-use crate::search::boxes::settle;
+use crate::search::boxes::rest_on;
 use crate::search::boxes::walk_apart;
 use crate::strategy::Chosen;
 
@@ -271,7 +271,7 @@ impl JoinedChips {
     /// As one walk of the whole grid.
     pub fn into_walk(mut self, top: usize) -> ChipWalk {
         let worst = self.worst(top);
-        settle(&mut self.closed, worst);
+        rest_on(&mut self.closed, worst);
         self.closed.sort_unstable_by_key(|closed| closed.region);
         let kept = self.kept.into_values().map(|(kept, _)| kept).collect();
         ChipWalk { kept, closed: self.closed, open: Vec::new() }
