@@ -244,3 +244,28 @@ fn rewrite(file: &Path, intact: &str, change: impl Fn(&str) -> String) {
     });
     fs::write(file, lines.collect::<String>()).unwrap();
 }
+
+#[test]
+#[cfg(unix)]
+fn jobs_that_sbatch_takes_only_in_part_are_taken_back() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new("submit", ONE);
+    let (request, out) = (place.path("request.toml"), place.path("jobs"));
+    done(&phaze(&["slurm", &request, "--shards", "2", "--out", &out], ""));
+    let engine = place.0.join("engine");
+    fs::create_dir(&engine).unwrap();
+    let told = engine.join("told").display().to_string();
+    for (name, text) in [
+        ("sbatch", format!("echo job >> '{told}'; [ \"$(wc -l < '{told}')\" -lt 2 ] && echo 101")),
+        ("scancel", format!("echo \"cancelled $*\" >> '{told}'")),
+    ] {
+        let program = engine.join(name);
+        fs::write(&program, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", engine.display(), std::env::var("PATH").unwrap());
+    let script = Path::new(&out).join("submit.sh");
+    let ended = Command::new("sh").arg(script).env("PATH", path).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{}", said(&ended));
+    assert_eq!(fs::read_to_string(&told).unwrap(), "job\njob\ncancelled 101\n");
+}
